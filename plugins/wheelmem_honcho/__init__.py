@@ -1,0 +1,1 @@
+"""wheelmem_honcho"""

@@ -66,19 +66,29 @@ class PluginHost:
 
     def call(self, hook: str, **arguments: Any) -> Iterator[tuple[str, Any]]:
         """Ask each plugin that implements ``hook``; yields (plugin's name, result). One that raises is noted."""
-        for implementation in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
+        for name, ask in self.implementations(hook):
             try:
-                result = implementation.function(*(arguments[name] for name in implementation.argnames))
+                result = ask(**arguments)
             except Exception as error:
-                self.fail(implementation.plugin_name, hook, error)
+                self.fail(name, hook, error)
                 continue
-            yield implementation.plugin_name, result
+            yield name, result
+
+    def implementations(self, hook: str) -> list[tuple[str, Callable[..., Any]]]:
+        """The plugins that implement ``hook``, by name, each as a function of keyword arguments; for who must wrap each call."""
+        made = []
+        for implementation in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
+
+            def ask(implementation: Any = implementation, **arguments: Any) -> Any:
+                return implementation.function(*(arguments[name] for name in implementation.argnames))
+
+            made.append((implementation.plugin_name, ask))
+        return made
 
     def registered(self, hook: str, settings: Settings) -> list[tuple[str, Any]]:
         """What plugins register through ``hook``, with the plugin's name; of two with one name the first stays."""
         found: dict[str, tuple[str, Any]] = {}
-        for implementation in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
-            plugin = implementation.plugin_name
+        for plugin, ask in self.implementations(hook):
 
             def register(item: Any, plugin: str = plugin) -> None:
                 name = getattr(item, "name", None)
@@ -88,9 +98,8 @@ class PluginHost:
                     raise ValueError(f"the name {name!r} is taken by plugin {found[name][0]}")
                 found[name] = (plugin, item)
 
-            values = {"register": register, "settings": settings}
             try:
-                implementation.function(*(values[name] for name in implementation.argnames))
+                ask(register=register, settings=settings)
             except Exception as error:
                 self.fail(plugin, hook, error)
         return list(found.values())
@@ -118,9 +127,9 @@ class PluginHost:
         callers = self.manager.get_hookcallers(self.manager.get_plugin(name)) or ()
         return sorted(caller.name for caller in callers)
 
-    def fingerprint(self) -> str:
-        """Which plugins are loaded, as one text: what a wheel was prepared for."""
-        return " ".join(sorted(f"{name}={origin}" for name, origin in self.origins.items()))
+    def fingerprints(self) -> list[str]:
+        """Each plugin with where it came from, as ``name=origin``: what a wheel was prepared for."""
+        return sorted(f"{name}={origin}" for name, origin in self.origins.items())
 
 
 def load_plugins(
@@ -140,22 +149,27 @@ def load_plugins(
         from importlib.metadata import distributions
 
         seen: set[str] = set()
-        for distribution in distributions():
-            for entry in distribution.entry_points:
-                if entry.group != GROUP or entry.name in seen:
-                    continue
-                seen.add(entry.name)
-                project = distribution.metadata["Name"]
-                if names is not None and entry.name not in names and project not in names:
-                    continue
-                try:
-                    plugin = entry.load()
-                except BaseException as error:
-                    if isinstance(error, KeyboardInterrupt):
-                        raise
-                    host.fail(entry.name, "import", error)
-                    continue
-                host.add(plugin, entry.name, f"{project} {distribution.version}")
+        entries = (
+            (entry.name, distribution, entry)
+            for distribution in distributions()
+            for entry in distribution.entry_points
+            if entry.group == GROUP
+        )
+        for name, distribution, entry in sorted(entries, key=lambda item: item[0]):
+            if name in seen:
+                continue
+            seen.add(name)
+            project = distribution.metadata["Name"]
+            if names is not None and name not in names and project not in names:
+                continue
+            try:
+                plugin = entry.load()
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+                host.fail(name, "import", error)
+                continue
+            host.add(plugin, name, f"{project} {distribution.version}")
         for name in sorted(names - seen - set(host.origins)) if names is not None else ():
             if not any(origin.split()[0] == name for origin in host.origins.values()):
                 host.fail(name, "import", LookupError("no plugin of that name is installed"))
@@ -177,4 +191,5 @@ def _load_folder(host: PluginHost, folder: Path) -> None:
                 raise
             host.fail(path.name, "import", error)
             continue
-        host.add(module, path.name, str(path))
+        # A file has no version; when it was changed stands for one.
+        host.add(module, path.name, f"{path} {path.stat().st_mtime_ns}")

@@ -1,0 +1,124 @@
+"""Connections to a wheel's file: readers that see one snapshot, and the one that writes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+from .schema import StoreError
+
+__all__ = ["ReadConnection", "open_reader", "open_writer", "transaction"]
+
+
+class ReadConnection(sqlite3.Connection):
+    """A read-only connection on which the TEMP tables of a reach appear when a statement first mentions them.
+
+    ``cache`` holds whatever may be kept for as long as the file does not change; it is emptied when the file has changed.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.cache: dict[Any, Any] = {}
+        self._version: int | None = None
+        self._wanted: Any = None
+        self._made = False
+
+    def begin(self) -> None:
+        """Start the read transaction, and forget what was cached of an older state of the file."""
+        super().execute("BEGIN")
+        super().execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        version = super().execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version:
+            self.cache.clear()
+            self._version = version
+
+    def end(self) -> None:
+        """End the read transaction; the tables of the reach go with it."""
+        if self.in_transaction:
+            self.rollback()
+        self.offer(None)
+
+    def offer(self, reach: Any) -> None:
+        """Let statements see this reach (an object with ``make_tables(db)``), or none."""
+        self._wanted = reach
+        if self._made:
+            self._made = False
+            for table in ("reach_records", "reach_ceremonies", "reach_places"):
+                super().execute(f"DROP TABLE IF EXISTS temp.{table}")
+
+    def _look(self, sql: str) -> None:
+        if not self._made and self._wanted is not None and "reach_" in sql:
+            self._made = True
+            self._wanted.make_tables(self)
+
+    def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+        self._look(sql)
+        return super().execute(sql, *arguments)
+
+    def executemany(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+        self._look(sql)
+        return super().executemany(sql, *arguments)
+
+    def executescript(self, sql: str) -> sqlite3.Cursor:
+        self._look(sql)
+        return super().executescript(sql)
+
+    def cursor(self, factory: Any = None) -> Any:
+        return super().cursor(factory or _ReachCursor)
+
+
+class _ReachCursor(sqlite3.Cursor):
+    connection: ReadConnection
+
+    def execute(self, sql: str, *arguments: Any) -> Self:
+        self.connection._look(sql)
+        return super().execute(sql, *arguments)
+
+    def executemany(self, sql: str, parameters: Iterable[Any]) -> Self:
+        self.connection._look(sql)
+        return super().executemany(sql, parameters)
+
+
+def open_reader(path: Path, busy_timeout: float) -> ReadConnection:
+    """A read-only connection; a file in a folder that cannot be written is read as it lies."""
+    if not path.exists():
+        raise StoreError(f"no wheel at {path}; make one with: wheelmem init")
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    wal = Path(f"{path}-wal")
+    if not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size):
+        address += "&immutable=1"
+    return sqlite3.connect(
+        address, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False, factory=ReadConnection
+    )
+
+
+def open_writer(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    """A connection that writes, in WAL mode, each commit on disk before it returns."""
+    try:
+        connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
+    except sqlite3.OperationalError as error:
+        raise StoreError(f"cannot open {path}: {error}") from None
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Everything inside happens, or nothing does. Inside another transaction it is a savepoint."""
+    nested = connection.in_transaction
+    connection.execute("SAVEPOINT part" if nested else "BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("RELEASE part" if nested else "COMMIT")
+    except BaseException:
+        # A full disk rolls back by itself; then there is nothing left to undo.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO part" if nested else "ROLLBACK")
+            if nested:
+                connection.execute("RELEASE part")
+        raise

@@ -1,0 +1,191 @@
+"""The shape of the five tables, and how a record's JSON becomes a row and a row the same JSON again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..contract import WheelmemError
+
+__all__ = ["KINDS", "TABLES", "BadRecord", "Table", "from_row", "to_row"]
+
+TEXT, LIST, OBJECT, NUMBER, FLAG = "text", "list", "object", "number", "flag"
+SQLITE_INTEGERS = range(-(2**63), 2**63)
+
+
+class BadRecord(WheelmemError, ValueError):
+    """A record that cannot be kept as it is: it is no object, or what tells it apart is missing."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: the kind of its records, the file that holds them in a JSONL folder, its key, its columns by type."""
+
+    name: str
+    kind: str
+    file: str
+    key: tuple[str, ...]
+    columns: dict[str, str]
+
+    def keys(self, record: Mapping[str, Any]) -> tuple[str, ...]:
+        """What tells a record apart; raises BadRecord when it is missing, blank or no text."""
+        values = tuple(record.get(name) for name in self.key)
+        for name, value in zip(self.key, values, strict=True):
+            if not isinstance(value, str) or not value.strip():
+                raise BadRecord(f"a {self.kind} needs {name}, as text")
+            if "\x00" in value or not _encodable(value):
+                raise BadRecord(f"{name} of this {self.kind} holds a character that no id can hold")
+        return values  # type: ignore[return-value]
+
+
+def _columns(text: str) -> dict[str, str]:
+    pairs = (word.partition(":") for word in text.split())
+    return {name: kind or TEXT for name, _, kind in pairs}
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table(
+            "nodes",
+            "node",
+            "nodes.jsonl",
+            ("id",),
+            _columns("id type name description direction metadata:object created_at updated_at"),
+        ),
+        Table(
+            "edges",
+            "edge",
+            "edges.jsonl",
+            ("from_id", "to_id", "relationship_type"),
+            _columns(
+                "from_id to_id relationship_type strength:number ceremony_honored:flag obligations:list ceremony_id created_at"
+            ),
+        ),
+        Table(
+            "ceremonies",
+            "ceremony",
+            "ceremonies.jsonl",
+            ("id",),
+            _columns(
+                "id type direction participants:list medicines_used:list intentions:list timestamp research_context "
+                "relations_honored:list circle_id closes subject_id episode_path"
+            ),
+        ),
+        Table(
+            "beats",
+            "beat",
+            "beats.jsonl",
+            ("id",),
+            _columns(
+                "id direction title description prose ceremonies:list learnings:list timestamp act:number "
+                "relations_honored:list speaker witnesses:list cycle_id"
+            ),
+        ),
+        Table(
+            "diary",
+            "diary",
+            "diary-entries.jsonl",
+            ("id",),
+            _columns("id timestamp participant phase entryType content metadata:object chronicle"),
+        ),
+    )
+}
+KINDS = {table.kind: table for table in TABLES.values()}
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON, readable where it can be; a lone surrogate stays escaped, since no text column can hold it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text if _encodable(text) else json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def clean(text: str) -> str:
+    """``text`` as a column can hold it: each lone surrogate becomes U+FFFD."""
+    return text if _encodable(text) else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _fits(kind: str, value: Any) -> bool:
+    if kind == TEXT:
+        return isinstance(value, str)
+    if kind == LIST:
+        return isinstance(value, list | str)
+    if kind == OBJECT:
+        return isinstance(value, dict)
+    if kind == FLAG:
+        return isinstance(value, bool)
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and value in SQLITE_INTEGERS)
+
+
+def _column(kind: str, value: Any) -> Any:
+    if kind == TEXT:
+        return clean(value)
+    if kind in (LIST, OBJECT):
+        return dumps(value)
+    return int(value) if kind == FLAG else value
+
+
+def to_row(table: Table, record: Any) -> tuple[Any, ...]:
+    """The values of the table's columns, then ``extra``: whatever no column can give back just as it came."""
+    if not isinstance(record, Mapping):
+        raise BadRecord(f"a {table.kind} must be a JSON object, not {type(record).__name__}")
+    table.keys(record)
+    values: list[Any] = []
+    extra: dict[str, Any] = {}
+    for name, kind in table.columns.items():
+        value = record.get(name)
+        if value is not None and _fits(kind, value):
+            values.append(_column(kind, value))
+            if kind == TEXT and values[-1] != value:
+                extra[name] = value
+        else:
+            values.append(None)
+            if name in record:
+                extra[name] = value
+    for name in record:
+        if name not in table.columns:
+            extra[name] = record[name]
+    try:
+        return (*values, dumps(extra) if extra else None)
+    except (ValueError, RecursionError):
+        raise BadRecord(f"this {table.kind} holds a number that JSON cannot write, or is nested too deep") from None
+
+
+def from_row(table: Table, row: Any) -> dict[str, Any]:
+    """A record from a row (a mapping of columns), with its fields in the order of the columns, then the unlisted ones."""
+    extra = json.loads(row["extra"]) if row["extra"] else {}
+    if not isinstance(extra, dict):
+        extra = {}
+    record: dict[str, Any] = {}
+    for name, kind in table.columns.items():
+        value = row[name]
+        if name in extra:
+            kept = extra.pop(name)
+            # A column that somebody has set since holds; else what came in, which no column could hold.
+            if value is None or (isinstance(kept, str) and clean(kept) == value):
+                record[name] = kept
+                continue
+        if value is not None:
+            record[name] = _value(kind, value)
+    return {**record, **extra}
+
+
+def _value(kind: str, value: Any) -> Any:
+    if kind in (LIST, OBJECT) and isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    if kind == FLAG and value in (0, 1):
+        return bool(value)
+    return value

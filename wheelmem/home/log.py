@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from .folder import Home, make_folder, sync_folder
-from .record import MAX_LINE, Refused, next_ulid, parse_record, ulid_text, ulid_value
+from .record import MAX_LINE, Refused, is_ulid, next_ulid, parse_record, ulid_text, ulid_value
 from .session import now_ms
 
 Record = dict[str, Any]
@@ -63,8 +63,12 @@ class Log:
                 file=sys.stderr,
             )
 
-    def load(self) -> list[Line]:
-        """Every line of the log. Only while the home's lock is held."""
+    def load(self) -> list[tuple[bytes, Record]]:
+        """(line, record) of each record; what is none is set aside first. Only while the home's lock is held."""
+        self._ready()
+        return [(line.raw, line.record) for line in self._scan() if line.record is not None]
+
+    def _scan(self) -> list[Line]:
         try:
             with open(self.path, "rb") as file:
                 return list(_lines(file, os.fstat(file.fileno()).st_size))
@@ -76,8 +80,7 @@ class Log:
     def append(self, make: Callable[[str], bytes]) -> str:
         """Append the line that `make` gives for a new id, on disk when this returns; the id."""
         with self.home.exclusive():
-            last = self._ready()
-            id = next_ulid(last, now_ms())
+            id = next_ulid(self._ready(), now_ms())
             line = make(ulid_text(id)) + b"\n"
             if len(line) > MAX_LINE:
                 raise Refused(f"the record is {len(line)} bytes long; at most {MAX_LINE} fit the log")
@@ -91,38 +94,26 @@ class Log:
                     if os.write(fd, line) != len(line):
                         raise OSError(28, "No space left on device", path)
                     os.fsync(fd)
+                    if new:
+                        sync_folder(os.path.dirname(path))
                 except BaseException:
                     os.ftruncate(fd, size)
+                    if new:
+                        os.unlink(path)
                     raise
-                if new:
-                    sync_folder(os.path.dirname(path))
                 self._remember(id, os.fstat(fd))
             finally:
                 os.close(fd)
             return ulid_text(id)
 
-    def change(self, lines: Iterable[Line], kept: list[bytes], others: dict[str, bytes]) -> None:
-        """Write the other files and then the log with the lines kept, together or not at all.
+    def change(self, kept: Iterable[bytes], others: dict[str, bytes]) -> None:
+        """Write the other files of the home and then this log with the lines kept, together or not at all.
 
-        `lines` is the log as it was loaded: what of it is no record is set aside in the quarantine by the same stroke.
-        Only while the home's lock is held.
+        Only while the home's lock is held, after `load`.
         """
-        lines = list(lines)
-        last = max([self._remembered()[0], *(ulid_value(x.record["id"]) or 0 for x in lines if x.record)])
-        files = dict(others)
-        bad = [line.raw for line in lines if line.record is None]
-        if bad:
-            try:
-                with open(self.home.path(self.quarantine), "rb") as file:
-                    held = file.read()
-            except FileNotFoundError:
-                held = b""
-            files[self.quarantine] = _ended(held) + _joined(bad)
-        files[self.name] = _joined(kept)
-        self.home.commit(files)
+        last, _ = self._remembered()
+        self.home.commit({**others, self.name: _joined(kept)})
         self._remember(last, os.stat(self.path))
-        if bad:
-            print(f"{self.name}: {len(bad)} line(s) that are no record set aside in {self.quarantine}", file=sys.stderr)
 
     def new_id(self) -> str:
         """An id above all that the log gave, for an archive. Only while the home's lock is held."""
@@ -141,12 +132,29 @@ class Log:
                 return last
         except FileNotFoundError:
             return last
-        lines = self.load()
-        last = max([last, *(ulid_value(x.record["id"]) or 0 for x in lines if x.record)])
-        if any(line.record is None for line in lines) or not self._ends_well():
-            self.change(lines, [line.raw for line in lines if line.record is not None], {})
+        lines = self._scan()
+        ids = [x.record["id"] for x in lines if x.record is not None]
+        last = max(last, ulid_value(max(filter(is_ulid, ids), default="")) or 0)
+        bad = [x.raw for x in lines if x.record is None]
+        if bad or not self._ends_well():
+            self._set_aside(bad, [x.raw for x in lines if x.record is not None])
         self._remember(last, os.stat(self.path))
         return last
+
+    def _set_aside(self, bad: list[bytes], good: list[bytes]) -> None:
+        files = {}
+        if bad:
+            try:
+                with open(self.home.path(self.quarantine), "rb") as file:
+                    held = file.read()
+            except FileNotFoundError:
+                held = b""
+            if held and not held.endswith(b"\n"):
+                held += b"\n"
+            files[self.quarantine] = held + _joined(bad)
+        self.home.commit({**files, self.name: _joined(good)})
+        if bad:
+            print(f"{self.name}: {len(bad)} line(s) that are no record set aside in {self.quarantine}", file=sys.stderr)
 
     def _ends_well(self) -> bool:
         with open(self.path, "rb") as file:
@@ -177,16 +185,12 @@ def _lines(file: BinaryIO, size: int) -> Iterator[Line]:
             return
         number += 1
         done += len(raw)
-        raw = raw.rstrip(b"\r\n")
+        raw = raw.removesuffix(b"\n")
         try:
             yield Line(number, raw, parse_record(raw))
         except ValueError:
             if raw.strip():
                 yield Line(number, raw, None)
-
-
-def _ended(data: bytes) -> bytes:
-    return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
 def _joined(lines: Iterable[bytes]) -> bytes:
@@ -208,14 +212,14 @@ def drain(log: Log, leaves: Callable[[Record], bool], keep: int) -> Drained:
     """Move the records for which `leaves` is true to a new archive; keep the newest `keep` archives, at least one."""
     home = log.home
     with home.exclusive():
-        lines = log.load()
-        gone = [x.raw for x in lines if x.record is not None and leaves(x.record)]
-        stay = [x.raw for x in lines if x.record is not None and not leaves(x.record)]
+        gone: list[bytes] = []
+        stay: list[bytes] = []
+        for raw, record in log.load():
+            (gone if leaves(record) else stay).append(raw)
         if not gone:
-            log._ready()
             return Drained(0, None, len(stay), len(archives(home)), 0)
         name, data = archive(log, gone)
-        log.change(lines, stay, {name: data})
+        log.change(stay, {name: data})
         old = archives(home)[: -max(keep, 1)]
         for path in old:
             os.unlink(path)

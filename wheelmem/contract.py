@@ -71,7 +71,7 @@ class _Json:
         try:
             return cls(**cls._nested(known))
         except TypeError:
-            raise ContractError(f"{cls.__name__} lacks one of its fields: {', '.join(sorted(given)) or 'nothing given'}") from None
+            raise ContractError(f"{cls.__name__} lacks a field; given: {', '.join(sorted(given)) or 'nothing'}") from None
 
     @classmethod
     def _nested(cls, known: dict[str, Any]) -> dict[str, Any]:

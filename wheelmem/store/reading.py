@@ -13,7 +13,20 @@ from ..reach import is_empty_scope, resolve_reach
 from .connections import ReadConnection
 from .schema import CLOSES, CODES, EPISODE
 
-__all__ = ["ReachedRecord", "ResolvedReach", "claimed", "kinds", "latest", "names", "reached", "resolve"]
+__all__ = [
+    "ReachedRecord",
+    "ResolvedReach",
+    "all_reached",
+    "claimed",
+    "intersect",
+    "is_record",
+    "kinds",
+    "latest",
+    "names",
+    "reached",
+    "resolve",
+    "unite",
+]
 
 WHEEL = "medicine-wheel"
 COMPANIONS = ("companion_ai", "integration_ai")
@@ -253,3 +266,47 @@ def kinds(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, str]:
         elif type == "human":
             found[id] = "person"
     return found
+
+
+def is_record(db: sqlite3.Connection, kind: str, id: str) -> bool:
+    """Whether the wheel holds this record at all."""
+    try:
+        row = db.execute("SELECT 1 FROM records WHERE wheel_id = ? AND kind = ?", (id, kind)).fetchone()
+    except UnicodeEncodeError:
+        return False
+    return row is not None
+
+
+def unite(db: sqlite3.Connection, reaches: Sequence[ResolvedReach]) -> ResolvedReach:
+    """What any of the reaches reaches, under the first one's scope."""
+    if len(reaches) == 1:
+        return reaches[0]
+    ceremonies = dict.fromkeys(id for one in reaches for id in one.reach.ceremonies)
+    episodes = dict.fromkeys(path for one in reaches for path in one.reach.episodes)
+    places = frozenset().union(*(one.place_set for one in reaches))
+    ceremony_of = {place: id for one in reaches for place, id in one.ceremony_of.items()}
+    scope = reaches[0].reach.scope if reaches else Scope()
+    return _of_places(db, Reach(scope, tuple(ceremonies), tuple(episodes)), places, ceremony_of)
+
+
+def intersect(db: sqlite3.Connection, reach: ResolvedReach, others: Sequence[ResolvedReach]) -> ResolvedReach:
+    """What ``reach`` and any of the others both reach; what was asked keeps its order and its scope."""
+    other = unite(db, others)
+    if other.place_set >= reach.place_set and set(other.reach.episodes) >= set(reach.reach.episodes):
+        # A conclusion's sources may have moved while the places stayed.
+        return _of_places(db, reach.reach, reach.place_set, reach.ceremony_of)
+    ceremonies = frozenset(other.reach.ceremonies)
+    episodes = frozenset(other.reach.episodes)
+    kept = Reach(
+        reach.reach.scope,
+        tuple(id for id in reach.reach.ceremonies if id in ceremonies),
+        tuple(path for path in reach.reach.episodes if path in episodes),
+    )
+    places = reach.place_set & other.place_set
+    return _of_places(db, kept, places, {place: id for place, id in reach.ceremony_of.items() if place in places})
+
+
+def _of_places(
+    db: sqlite3.Connection, reach: Reach, places: frozenset[int], ceremony_of: Mapping[int, str]
+) -> ResolvedReach:
+    return ResolvedReach(reach, tuple(sorted(places)), _conclusions(db, places), places, ceremony_of)

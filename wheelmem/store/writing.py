@@ -32,7 +32,13 @@ def get(db: sqlite3.Connection, kind: str, *key: str) -> dict[str, Any] | None:
 
 
 def select(
-    db: sqlite3.Connection, kind: str, where: str = "1", parameters: Sequence[Any] = (), order: str = "position", limit: int = -1, offset: int = 0
+    db: sqlite3.Connection,
+    kind: str,
+    where: str = "1",
+    parameters: Sequence[Any] = (),
+    order: str = "position",
+    limit: int = -1,
+    offset: int = 0,
 ) -> list[dict[str, Any]]:
     """Records of a kind; ``where`` and ``order`` are SQL over its columns, never a caller's words."""
     table = KINDS[kind]

@@ -1,91 +1,90 @@
-"""wheelmem: memory for people and agents who sit in circles together.
+"""wheelmem: memory for people and agents who sit in circles.
 
-Everything public is here, and imported when it is first named::
+In five lines::
 
     from wheelmem import create_memory, open_wheel
 
-    wheel = open_wheel("wheel.db")
-    memory = create_memory(wheel=wheel)
-    answer = await memory.search(query="lantern", scope={"circle_id": "circle:1"}, limit=12)
-    answer.sources[0].wheel_id
-    answer.to_json()
+    memory = create_memory(wheel=open_wheel("wheel.db"))
+    answer = await memory.search(query="lantern", scope={"circle_id": "circle:1772000001000:garden"}, limit=12)
+    print(answer.sources[0].wheel_id, answer.to_json())
 """
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .contract import (
-        Answer,
-        ContractError,
-        NotHeldError,
-        ProviderAnswer,
-        ProviderStatus,
-        Question,
-        Reach,
-        Record,
-        Scope,
-        Source,
-        WheelmemError,
-    )
-    from .hookspecs import hookimpl, hookspec
-    from .memory import Memory, create_memory
-    from .reach import is_empty_scope, resolve_reach
-    from .settings import load_settings
-    from .store import StoreError, Wheel, open_wheel
-    from .text import excerpt_around, match_records, query_terms
+    from .contract import Answer as Answer
+    from .contract import ArmReport as ArmReport
+    from .contract import ContractError as ContractError
+    from .contract import Explain as Explain
+    from .contract import NotHeldError as NotHeldError
+    from .contract import ProviderAnswer as ProviderAnswer
+    from .contract import ProviderStatus as ProviderStatus
+    from .contract import Question as Question
+    from .contract import Reach as Reach
+    from .contract import Record as Record
+    from .contract import Scope as Scope
+    from .contract import Source as Source
+    from .contract import WheelmemError as WheelmemError
+    from .hookspecs import hookimpl as hookimpl
+    from .hookspecs import hookspec as hookspec
+    from .memory import Memory as Memory
+    from .memory import create_memory as create_memory
+    from .plugins import load_plugins as load_plugins
+    from .reach import is_empty_scope as is_empty_scope
+    from .reach import resolve_reach as resolve_reach
+    from .settings import load_settings as load_settings
+    from .store import Wheel as Wheel
+    from .store import open_wheel as open_wheel
+    from .text import excerpt_around as excerpt_around
+    from .text import match_records as match_records
+    from .text import query_terms as query_terms
 
+# Each name is imported when it is first asked for: the contract alone is cheap, plugins and the store are not.
 _WHERE = {
-    "contract": (
-        "Answer ContractError NotHeldError ProviderAnswer ProviderStatus Question Reach Record Scope Source WheelmemError"
-    ),
-    "hookspecs": "hookimpl hookspec",
-    "memory": "Memory create_memory",
-    "reach": "is_empty_scope resolve_reach",
-    "settings": "load_settings",
-    "store": "StoreError Wheel open_wheel",
-    "text": "excerpt_around match_records query_terms",
+    "Answer": "contract",
+    "ArmReport": "contract",
+    "ContractError": "contract",
+    "Explain": "contract",
+    "NotHeldError": "contract",
+    "ProviderAnswer": "contract",
+    "ProviderStatus": "contract",
+    "Question": "contract",
+    "Reach": "contract",
+    "Record": "contract",
+    "Scope": "contract",
+    "Source": "contract",
+    "WheelmemError": "contract",
+    "hookimpl": "hookspecs",
+    "hookspec": "hookspecs",
+    "Memory": "memory",
+    "create_memory": "memory",
+    "load_plugins": "plugins",
+    "is_empty_scope": "reach",
+    "resolve_reach": "reach",
+    "load_settings": "settings",
+    "Wheel": "store",
+    "open_wheel": "store",
+    "excerpt_around": "text",
+    "match_records": "text",
+    "query_terms": "text",
 }
-_MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
-__all__ = [
-    "Answer",
-    "ContractError",
-    "Memory",
-    "NotHeldError",
-    "ProviderAnswer",
-    "ProviderStatus",
-    "Question",
-    "Reach",
-    "Record",
-    "Scope",
-    "Source",
-    "StoreError",
-    "Wheel",
-    "WheelmemError",
-    "create_memory",
-    "excerpt_around",
-    "hookimpl",
-    "hookspec",
-    "is_empty_scope",
-    "load_settings",
-    "match_records",
-    "open_wheel",
-    "query_terms",
-    "resolve_reach",
-]
+__all__ = ["__version__", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'wheelmem' has no attribute {name!r}")
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_WHERE})

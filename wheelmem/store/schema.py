@@ -17,6 +17,7 @@ import sqlite3
 from typing import Any
 
 from ..contract import WheelmemError
+from . import outbox
 from .rows import TABLES, Table
 
 __all__ = ["APPLICATION_ID", "CODES", "SCHEMA_VERSION", "StoreError", "check", "derive", "migrate"]
@@ -331,6 +332,7 @@ def _statements() -> list[str]:
         f"CREATE VIEW open_ceremonies AS SELECT c.* FROM ceremonies c WHERE coalesce(c.type, '') <> 'closing' "
         f"AND NOT EXISTS (SELECT 1 FROM ceremonies d WHERE {CLOSES.format(t='d')} = c.id)",
         *_triggers(),
+        *outbox.statements(),
         "INSERT INTO wheel VALUES ('uuid', lower(hex(randomblob(16))))",
     ]
 

@@ -30,6 +30,8 @@ class App:
         self.plugins_dir: str | None = None
         # The plugin whose command runs, and the command: whose fault a failure is.
         self.running: tuple[str, str] | None = None
+        # The commands that plugins bring, by name, with the plugin's name; None until somebody asks for one.
+        self.commands: dict[str, tuple[str, click.Command]] | None = None
         self._wheel: Wheel | None = None
 
     @cached_property

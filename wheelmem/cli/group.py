@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from importlib import import_module
 from typing import Any
 
@@ -38,56 +39,57 @@ SECTIONS: dict[str, dict[str, str]] = {
 MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
+class _Offered(click.Group):
+    """The group a plugin adds its commands to: it takes no name that is taken."""
+
+    def __init__(self, taken: Container[str]) -> None:
+        super().__init__("wheelmem")
+        self._taken = taken
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        name = name or cmd.name
+        if name in MODULES or name in self._taken:
+            raise ValueError(f"there is a command {name!r} already")
+        super().add_command(cmd, name)
+
+
 class WheelmemGroup(click.Group):
     """A group that knows its own commands by name alone, and asks plugins only for names it does not know."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._registered: set[str] = set()
-        self._by_plugin: dict[str, str] = {}
-        self._plugin: str | None = None
-        self._asked_plugins = False
-
-    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        name = name or cmd.name
-        assert name is not None
-        if self._plugin is not None:
-            if name in MODULES or name in self.commands:
-                raise ValueError(f"there is a command {name!r} already")
-            self._by_plugin[name] = self._plugin
-        super().add_command(cmd, name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        self._ask_plugins(ctx)
-        return [*MODULES, *sorted(self._by_plugin)]
+        return [*MODULES, *sorted(self._from_plugins(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = MODULES.get(cmd_name)
         if module is None:
-            self._ask_plugins(ctx)
-        elif module not in self._registered:
+            return self._from_plugins(ctx).get(cmd_name, (None, None))[1]
+        if module not in self._registered:
             self._registered.add(module)
             import_module(f"wheelmem.cli.{module}").register(self)
         return self.commands.get(cmd_name)
 
-    def _ask_plugins(self, ctx: click.Context) -> None:
-        if self._asked_plugins:
-            return
-        self._asked_plugins = True
-        host = ctx.ensure_object(App).plugins
-        for name, register_commands in host.implementations("register_commands"):
-            self._plugin = name
-            try:
-                register_commands(cli=self)
-            except Exception as error:
-                host.fail(name, "register_commands", error)
-            finally:
-                self._plugin = None
+    def _from_plugins(self, ctx: click.Context) -> dict[str, tuple[str, click.Command]]:
+        """The commands of this run's plugins, with the plugin's name."""
+        app = ctx.ensure_object(App)
+        if app.commands is None:
+            app.commands = {}
+            for plugin, register_commands in app.plugins.implementations("register_commands"):
+                offered = _Offered(app.commands)
+                try:
+                    register_commands(cli=offered)
+                except Exception as error:
+                    app.plugins.fail(plugin, "register_commands", error)
+                app.commands |= {name: (plugin, command) for name, command in offered.commands.items()}
+        return app.commands
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        if name in self._by_plugin:
-            ctx.ensure_object(App).running = (self._by_plugin[name], name)
+        if name is not None and name not in MODULES and command is not None:
+            ctx.ensure_object(App).running = (self._from_plugins(ctx)[name][0], name)
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> None:
@@ -97,7 +99,7 @@ class WheelmemGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(ctx)
         sections = {title: list(commands) for title, commands in SECTIONS.items()}
-        sections["From plugins"] = [name for name in names if name in self._by_plugin]
+        sections["From plugins"] = [name for name in names if name not in MODULES]
         width = max(map(len, names))
         for title, commands in sections.items():
             found = [(name, self.get_command(ctx, name)) for name in commands]

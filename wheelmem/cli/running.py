@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from ..contract import ContractError, WheelmemError
 from .app import App
 from .group import cli
 
@@ -24,8 +23,13 @@ def run(argv: Sequence[str] | None) -> int:
         # A character that the terminal cannot show must not lose the rest.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    if os.environ.get("_WHEELMEM_COMPLETE"):
+        from . import completing  # noqa: F401 (importing it registers it)
+    # Colours on a terminal only, which click sees to, and only when they are wanted.
+    color = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
+    arguments = None if argv is None else list(argv)
     try:
-        code = cli.main(args=None if argv is None else list(argv), prog_name="wheelmem", standalone_mode=False, obj=app)
+        code = cli.main(args=arguments, prog_name="wheelmem", standalone_mode=False, obj=app, color=color)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as end:
@@ -35,8 +39,6 @@ def run(argv: Sequence[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except WheelmemError as error:
-        return _fail(str(error), 2 if isinstance(error, ContractError) else 1)
     except BrokenPipeError:
         _let_go_of_stdout()
         return 1
@@ -47,9 +49,14 @@ def run(argv: Sequence[str] | None) -> int:
         _debug()
         where = f"{error.filename}: " if error.filename else ""
         if error.errno == errno.ENOSPC and not where:
+            where = "standard output: "
             _let_go_of_stdout()
         return _fail(_blame(app, f"{where}{error.strerror or error}"))
     except Exception as error:
+        from ..contract import ContractError, WheelmemError
+
+        if isinstance(error, WheelmemError):
+            return _fail(str(error), 2 if isinstance(error, ContractError) else 1)
         _debug()
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _fail(_blame(app, text, f"{text} (a fault of wheelmem's own; WHEELMEM_DEBUG=1 shows where)"))

@@ -104,8 +104,10 @@ def show_answer(answer: Answer, query: str = "") -> None:
     count = _counted(len(answer.sources), "source")
     if places:
         count += f" from {_counted(len(places), 'ceremony', 'ceremonies')}"
-    by = "" if answer.provider == "wheel" else f" by {answer.provider}"
-    click.echo(click.style(f"{answer.mode}{by}", bold=True, fg="green" if answer.sources else None) + f" · {count}")
+    mode = answer.mode if answer.provider == "wheel" else f"{answer.mode} by {plain(answer.provider)}"
+    for place, line in enumerate(wrap(f"{mode} · {count}", width)):
+        head = mode if place == 0 and line.startswith(mode) else ""
+        click.echo(click.style(head, bold=True, fg="green" if answer.sources else None) + line[len(head) :])
     if answer.note:
         for line in wrap(f"note: {plain(answer.note)}", width):
             click.secho(line, dim=True)

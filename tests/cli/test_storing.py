@@ -1,0 +1,114 @@
+"""Making a wheel and putting records into it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from wheelmem.store import open_wheel
+
+
+def test_init_makes_a_wheel_once(cli, machine):
+    assert str(machine / "wheel.db") in cli("init").out
+    cli("record", "node", '{"type": "human", "name": "Ana"}')
+    assert "a wheel already: 1 nodes" in cli("init").out
+
+
+def test_a_recorded_ceremony_and_its_turn_are_found(cli, machine):
+    cli("init")
+    circle = cli("record", "node", '{"type": "circle", "name": "Garden"}').out.strip()
+    ana = cli("record", "node", '{"type": "human", "name": "Ana"}').out.strip()
+    edge = cli("record", "edge", json.dumps({"from_id": ana, "to_id": circle, "relationship_type": "member_of"}))
+    assert edge.out == f"{ana} {circle} member_of\n"
+    ceremony = cli("record", "ceremony", "-", input=json.dumps({"type": "talking_circle", "circle_id": circle})).out.strip()
+    turn = {"direction": "east", "title": "Ana speaks", "description": "teal", "ceremonies": [ceremony], "speaker": ana}
+    beat = cli("record", "beat", json.dumps(turn))
+    assert beat.err == ""
+    entry = cli("record", "diary", json.dumps({"participant": ana, "content": "teal!", "metadata": {"ceremony_id": ceremony}}))
+    found = json.loads(cli("search", "teal", "--circle", circle, "--json").out)["sources"]
+    assert {source["wheel_id"] for source in found} == {beat.out.strip(), entry.out.strip()}
+    assert {source["speaker_name"] for source in found} == {"Ana"}
+
+
+def test_record_can_print_what_was_stored(cli, machine):
+    cli("init")
+    made = json.loads(cli("record", "node", '{"type": "human", "name": "Żaneta", "shoe": 38}', "--json").out)
+    with open_wheel(machine / "wheel.db") as wheel:
+        assert wheel.get("node", made["id"]) == made
+    assert made["shoe"] == 38
+
+
+def test_a_turn_may_come_before_its_ceremony(cli, machine):
+    cli("init")
+    result = cli("record", "beat", '{"direction": "east", "title": "early", "ceremonies": ["ceremony:late"]}')
+    assert result.out.startswith("beat:east:")
+    assert "does not hold ceremony:late yet" in result.err
+    cli("record", "ceremony", '{"id": "ceremony:late", "type": "opening"}')
+    assert "early" in cli("search", "early", "--ceremony", "ceremony:late").out
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "code", "said"),
+    [
+        ("diary", '{"participant": "a", "content": "b", "metadata": {"ceremony_id": "ceremony:x"}}', 1, "no ceremony ceremony:x"),
+        ("ceremony", '{"type": "closing", "closes": "ceremony:x"}', 1, "no ceremony ceremony:x"),
+        ("ceremony", '{"type": "closing", "research_context": "ceremony:x"}', 1, "no ceremony ceremony:x"),
+        ("edge", '{"from_id": "a", "to_id": "b", "relationship_type": "c"}', 1, "no node a"),
+        ("ceremony", '{"type": "party"}', 2, "smudging, talking_circle, spirit_feeding, opening, closing"),
+        ("beat", '{"title": "x", "direction": "up"}', 2, "east, south, west, north"),
+        ("node", "[]", 2, "must be a JSON object, not a list"),
+        ("node", "nonsense", 2, "no JSON"),
+        ("node", "[" * 100_000, 2, "no JSON"),
+        ("node", '{"type": "human", "name": "x", "age": NaN}', 2, "no JSON"),
+        ("song", "{}", 2, "'song' is not one of"),
+    ],
+)
+def test_a_record_that_is_refused_leaves_the_wheel_as_it_was(cli, machine, kind, given, code, said):
+    cli("init")
+    with open_wheel(machine / "wheel.db") as wheel:
+        before = wheel.count()
+    result = cli("record", kind, "-", input=given, code=code)
+    assert said in result.err
+    assert result.out == ""
+    assert result.err.splitlines()[-1].startswith("Error: ")
+    with open_wheel(machine / "wheel.db") as wheel:
+        assert wheel.count() == before
+
+
+def test_standard_input_that_is_no_text_is_refused(cli, machine):
+    cli("init")
+    assert "UTF-8" in cli("record", "node", "-", input=b'{"name": "\xff"}', code=2).err
+
+
+def test_recording_an_id_again_says_so(cli, machine):
+    cli("init")
+    one = '{"id": "node:1", "type": "human", "name": "Ana", "created_at": "2026-03-01", "updated_at": "2026-03-01"}'
+    assert cli("record", "node", one).err == ""
+    assert "held already" in cli("record", "node", one).err
+    assert "the new value stands" in cli("record", "node", one.replace("Ana", "Anna")).err
+
+
+@pytest.mark.parametrize(
+    "id", ["node:’quote", "node:日本", "node:\U0001f56f\ufe0f", "node:a b", "node:%00", "-node", "node:\u202e"]
+)
+def test_ids_may_hold_any_letters(cli, machine, id):
+    cli("init")
+    made = cli("record", "node", json.dumps({"id": id, "type": "circle", "name": "C"}))
+    assert made.out == id + "\n"
+    cli("record", "ceremony", json.dumps({"type": "opening", "circle_id": id, "intentions": ["hum"]}))
+    assert json.loads(cli("search", "hum", f"--circle={id}", "--json").out)["sources"]
+
+
+def test_the_demo_again_changes_nothing_and_keeps_off_other_wheels(cli, demo, machine, tmp_path):
+    first = cli("demo", "--db", demo).out
+    assert cli("demo", "--db", demo).out == first
+    own = tmp_path / "own.db"
+    cli("init", "--db", own)
+    cli("record", "ceremony", '{"type": "opening"}', "--db", own)
+    assert "ceremonies of your own" in cli("demo", "--db", own, code=1).err
+    # The wheel that the environment names is somebody's own.
+    cli("demo", env={"WHEELMEM_DB": str(own)})
+    assert (machine / "demo.db").exists()
+    with open_wheel(own) as wheel:
+        assert wheel.count()["ceremonies"] == 1

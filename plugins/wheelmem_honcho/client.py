@@ -82,6 +82,7 @@ class HonchoClient:
         self.url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
         self.workspace = workspace
         self.connect_timeout, self.timeout, self.reasoning_timeout = connect_timeout, timeout, reasoning_timeout
+        self._key = key
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._auth = (parts.username or "", parts.password or "") if parts.username and not key else None
         self._pool: tuple[weakref.ReferenceType[Any], httpx.AsyncClient] | None = None
@@ -140,7 +141,10 @@ class HonchoClient:
         status = response.status_code
         if status >= 400:
             away = status >= 500 or status in AWAY
-            raise HonchoError(f"honcho answered {status}{_detail(response)}", away=away, status=status)
+            said = _detail(response)
+            # A server may repeat the key it refuses.
+            said = said.replace(self._key, "…") if self._key else said
+            raise HonchoError(f"honcho answered {status}{said}", away=away, status=status)
         if status >= 300:
             raise HonchoError(f"honcho answered {status}: HONCHO_URL leads elsewhere", away=True, status=status)
         if status == 204 or not response.content:

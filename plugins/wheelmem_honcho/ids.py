@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from unicodedata import combining, normalize
 
-__all__ = ["MAX_ID", "candidates", "fold_id", "is_id"]
+from wheelmem.ids import MAX_ID, fold_id
 
-MAX_ID = 512
-_OTHERS = re.compile("[^a-zA-Z0-9_-]+")
-_HYPHENS = re.compile("-{2,}")
+__all__ = ["candidates", "fold_id", "is_id"]
+
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,512}")
-
-
-def fold_id(wheel_id: str) -> str:
-    """A Honcho id for a wheel id: accents removed, each run of other characters one ``-``, at most 512 characters."""
-    text = "".join(c for c in normalize("NFKD", wheel_id) if not combining(c))
-    text = _HYPHENS.sub("-", _OTHERS.sub("-", text)).strip("-")
-    return text[:MAX_ID] or "unnamed"
 
 
 def candidates(kind: str, wheel_id: str, wheel: str = "") -> tuple[str, ...]:

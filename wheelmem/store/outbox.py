@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from .rows import KINDS
+from .writing import select
 
 __all__ = [
     "LEAVING",
     "Delivery",
     "adopt",
+    "conclusion_nodes",
     "drop",
     "enroll",
     "forgotten",
@@ -31,6 +33,7 @@ __all__ = [
     "judge",
     "judgements",
     "known_conclusion",
+    "mark_stale",
     "owed",
     "owner_of",
     "pulled",
@@ -128,16 +131,20 @@ def receivers(db: sqlite3.Connection) -> dict[str, str]:
     return dict(db.execute("SELECT provider, address FROM receivers"))
 
 
-def enroll(db: sqlite3.Connection, provider: str, address: str) -> None:
-    """From now on every record is owed to this provider. At another address than before, nothing has been delivered yet."""
-    known = receivers(db).get(provider)
-    if known is None:
-        db.execute(f"INSERT INTO receivers VALUES (?, ?, {_NOW})", (provider, address))
-    elif known != address:
-        db.execute("UPDATE receivers SET address = ? WHERE provider = ?", (address, provider))
-        db.execute("DELETE FROM provider_ids WHERE provider = ?", (provider,))
-        db.execute("DELETE FROM deliveries WHERE provider = ? AND state IN ('sent', 'refused')", (provider,))
-        db.execute("UPDATE deliveries SET session_kind = NULL, session_id = NULL WHERE provider = ?", (provider,))
+def enroll(db: sqlite3.Connection, providers: Mapping[str, str]) -> None:
+    """From now on every record is owed to these providers, at these addresses.
+
+    At another address than before, nothing has been delivered yet.
+    """
+    known = receivers(db)
+    for provider, address in providers.items():
+        if provider not in known:
+            db.execute(f"INSERT INTO receivers VALUES (?, ?, {_NOW})", (provider, address))
+        elif known[provider] != address:
+            db.execute("UPDATE receivers SET address = ? WHERE provider = ?", (address, provider))
+            db.execute("DELETE FROM provider_ids WHERE provider = ?", (provider,))
+            db.execute("DELETE FROM deliveries WHERE provider = ? AND state IN ('sent', 'refused')", (provider,))
+            db.execute("UPDATE deliveries SET session_kind = NULL, session_id = NULL WHERE provider = ?", (provider,))
 
 
 # --- what is owed
@@ -190,16 +197,16 @@ def queue_all(db: sqlite3.Connection, provider: str) -> int:
     return db.total_changes - before
 
 
-def queue_again(db: sqlite3.Connection, provider: str, kind: str, id: str) -> None:
-    """Owe a record again, whether or not it has arrived."""
+def queue_again(db: sqlite3.Connection, providers: Iterable[str], kind: str, id: str) -> None:
+    """Owe a record again to these providers, whether or not it has arrived."""
     again = f"UPDATE deliveries SET state = 'tried', since = {_NOW}, error = NULL WHERE provider = ? AND kind = ? AND record_id = ?"
-    if db.execute(again, (provider, kind, id)).rowcount == 0:
-        table = KINDS[kind].name
-        db.execute(
-            "INSERT INTO deliveries (provider, kind, record_id, position, state, since) "
-            f"SELECT ?, ?, id, position, 'tried', {_NOW} FROM {table} WHERE id = ?",
-            (provider, kind, id),
-        )
+    for provider in providers:
+        if db.execute(again, (provider, kind, id)).rowcount == 0:
+            db.execute(
+                "INSERT INTO deliveries (provider, kind, record_id, position, state, since) "
+                f"SELECT ?, ?, id, position, 'tried', {_NOW} FROM {KINDS[kind].name} WHERE id = ?",
+                (provider, kind, id),
+            )
 
 
 def standing(db: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -289,12 +296,20 @@ def adopt(db: sqlite3.Connection, provider: str, what: str, kind: str, wheel_id:
     return True
 
 
-def went_live(db: sqlite3.Connection, provider: str, kind: str, wheel_id: str) -> None:
-    """A session that was taken down has been made again."""
-    db.execute(
-        "UPDATE provider_ids SET state = 'live' WHERE provider = ? AND what = 'session' AND kind = ? AND wheel_id = ? "
-        "AND state = 'gone'",
-        (provider, kind, wheel_id),
+def went_live(db: sqlite3.Connection, provider: str, sessions: Iterable[tuple[str, str]]) -> None:
+    """These sessions, which had been taken down, have been made again."""
+    _mark(db, provider, sessions, "live", "state = 'gone'")
+
+
+def mark_stale(db: sqlite3.Connection, provider: str, sessions: Iterable[tuple[str, str]]) -> None:
+    """These sessions do not hold what the wheel holds."""
+    _mark(db, provider, sessions, "stale", "state = 'live'")
+
+
+def _mark(db: sqlite3.Connection, provider: str, sessions: Iterable[tuple[str, str]], state: str, when: str) -> None:
+    db.executemany(
+        f"UPDATE provider_ids SET state = '{state}' WHERE provider = ? AND what = 'session' AND kind = ? AND wheel_id = ? AND {when}",
+        ((provider, *session) for session in sessions),
     )
 
 
@@ -306,17 +321,25 @@ def stale_sessions(db: sqlite3.Connection, provider: str) -> list[tuple[str, str
     return [(kind, id) for kind, id in rows]
 
 
-def forgotten(db: sqlite3.Connection, provider: str, kind: str, wheel_id: str) -> None:
-    """A session has been taken down: all that went there is owed again, in its old order."""
-    db.execute(
-        "UPDATE provider_ids SET state = 'gone' WHERE provider = ? AND what = 'session' AND kind = ? AND wheel_id = ?",
-        (provider, kind, wheel_id),
-    )
-    db.execute(
-        f"UPDATE deliveries SET since = CASE state WHEN 'sent' THEN {_NOW} ELSE since END, state = 'waiting', "
-        "session_kind = NULL, session_id = NULL WHERE provider = ? AND session_kind = ? AND session_id = ? AND state <> 'refused'",
-        (provider, kind, wheel_id),
-    )
+def forgotten(db: sqlite3.Connection, provider: str, sessions: Iterable[tuple[str, str]]) -> None:
+    """These sessions have been taken down: all that went there and is still held is owed again, in its old order."""
+    for session in sessions:
+        db.execute(
+            "UPDATE provider_ids SET state = 'gone' WHERE provider = ? AND what = 'session' AND kind = ? AND wheel_id = ?",
+            (provider, *session),
+        )
+        there = "provider = ? AND session_kind = ? AND session_id = ?"
+        for kind in LEAVING:
+            db.execute(
+                f"DELETE FROM deliveries WHERE {there} AND kind = '{kind}' "
+                f"AND NOT EXISTS (SELECT 1 FROM {KINDS[kind].name} WHERE id = record_id)",
+                (provider, *session),
+            )
+        db.execute(
+            f"UPDATE deliveries SET since = CASE state WHEN 'sent' THEN {_NOW} ELSE since END, state = 'waiting', "
+            f"session_kind = NULL, session_id = NULL WHERE {there} AND state <> 'refused'",
+            (provider, *session),
+        )
 
 
 def records_in(db: sqlite3.Connection, provider: str, kind: str, wheel_id: str) -> list[tuple[str, str]]:
@@ -345,6 +368,11 @@ def judgements(db: sqlite3.Connection, conclusion: str) -> list[Mapping[str, str
         "SELECT status, judged_by, judged_at FROM judgements WHERE conclusion_id = ? ORDER BY judgement_id", (conclusion,)
     )
     return [{"status": status, "judged_by": by, "judged_at": at} for status, by, at in rows]
+
+
+def conclusion_nodes(db: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Every conclusion held, as its node, in the order of arrival."""
+    return select(db, "node", "position IN (SELECT position FROM conclusions)")
 
 
 def known_conclusion(db: sqlite3.Connection, provider: str, remote_id: str) -> bool:

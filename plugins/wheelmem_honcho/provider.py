@@ -161,7 +161,7 @@ class HonchoProvider:
     ) -> ProviderAnswer:
         """What reasoning gave, with sources found beside it; what failed of the two is said."""
         found = self._found(question, sessions, peer)
-        results: list[Any] = await asyncio.gather(reasoning, found, return_exceptions=True)
+        results: Sequence[Any] = await asyncio.gather(reasoning, found, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, WheelmemError):
                 raise result

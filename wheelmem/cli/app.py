@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+
+from ..contract import WheelmemError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +70,33 @@ class App:
 
             self._wheel = open_wheel(self.path, plugins=self.plugins, create=create, busy_timeout=self.settings["busy_timeout"])
             click.get_current_context().find_root().call_on_close(self._wheel.close)
+            if self.receivers:
+                from ..river import enroll
+
+                enroll(self._wheel, self.receivers)
         return self._wheel
+
+    @cached_property
+    def receivers(self) -> list[Any]:
+        """The providers that receive what the wheel records."""
+        return [provider for provider in self.plugins.providers(self.settings) if hasattr(provider, "receive")]
+
+    def deliver(self, seconds: float = 2.0) -> None:
+        """After a write has answered: send what waits to the providers that receive, for as long as this; the rest waits."""
+        if not self.receivers:
+            return
+        import asyncio
+
+        from ..river import River
+
+        sys.stdout.flush()
+        try:
+            passes = asyncio.run(River(self.wheel(), self.receivers).deliver(seconds))
+        except WheelmemError as error:
+            click.echo(f"note: nothing was delivered: {error}", err=True)
+            return
+        for line in (line for done in passes for line in done.lines()):
+            click.echo(f"note: {line}", err=True)
 
     @cached_property
     def memory(self) -> Memory:

@@ -25,6 +25,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "demo": "demo",
         "memory": "home",
     },
+    "Send and conclude": {
+        "deliver": "delivering",
+        "resend": "delivering",
+        "conclude": "concluding",
+        "judge": "concluding",
+        "conclusions": "concluding",
+    },
     "Look and set up": {
         "status": "asking",
         "settings": "setup",

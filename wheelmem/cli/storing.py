@@ -42,8 +42,9 @@ def init(app: App) -> None:
 @click.argument("json", metavar="JSON|-")
 @wheel_options
 @click.option("--json", "as_json", is_flag=True, help="Print the record as it was stored, instead of its id.")
+@click.option("--no-deliver", is_flag=True, help="Leave it waiting for the providers that receive, such as Honcho.")
 @pass_app
-def record(app: App, kind: str, json: str, as_json: bool) -> None:
+def record(app: App, kind: str, json: str, as_json: bool, no_deliver: bool) -> None:
     """Keep one record, given as JSON, and print its id.
 
     With `-` the JSON is read from standard input. An id is minted and the time stamped unless the JSON has them; under an
@@ -78,6 +79,8 @@ def record(app: App, kind: str, json: str, as_json: bool) -> None:
         click.echo(f"note: {plain(warning)}", err=True)
     if outcome != "added":
         click.echo("note: it was held already" + ("; the new value stands" if outcome == "changed" else ""), err=True)
+    if not no_deliver:
+        app.deliver()
 
 
 def _text_of(argument: str) -> str:

@@ -192,10 +192,15 @@ def encode(args: Args) -> None:
         check_words("a tag", tag)
     log = log_of(args)
     owner = session.required(log.home, args["session"])
-    cwd = check_words("the current folder's name", os.path.realpath(os.getcwd()))
+    cwd = _utf8(os.path.realpath(os.getcwd()))
+
+    def line(id: str) -> bytes:
+        return record_line(id, owner, short_host(), cwd, body, tags)
+
+    line("0" * 26)  # what cannot be kept is refused before anything is touched
     with log.home.exclusive():
         session.register(log.home, owner)
-        id = log.append(lambda id: record_line(id, owner, short_host(), cwd, body, tags))
+        id = log.append(line)
     out(id)
 
 
@@ -581,7 +586,7 @@ def _utf8(arg: str) -> str:
     try:
         return os.fsencode(arg).decode("utf-8")
     except UnicodeDecodeError:
-        raise Wrong(f"an argument is no UTF-8: {arg!a}") from None
+        raise Wrong(f"this is no UTF-8: {arg!a}") from None
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 
 from .record import Refused
@@ -38,10 +39,16 @@ class Home:
         return os.path.isdir(self.root)
 
     def path(self, name: str) -> str:
-        """The real path of a file of the home; refused when a symlink or `..` leads out of it."""
+        """The real path of a file of the home; refused when a symlink or `..` leads out of it, or it is a pipe or device."""
         real = os.path.realpath(os.path.join(self._real, name))
         if not real.startswith(self._real.rstrip("/") + "/"):
             raise Refused(f"{name} leads out of the home {self.root}")
+        try:
+            kind = stat.S_IFMT(os.stat(real).st_mode)
+        except FileNotFoundError:
+            return real
+        if kind not in (stat.S_IFREG, stat.S_IFDIR):
+            raise Refused(f"{name} in the home {self.root} is no file")
         return real
 
     def log_name(self, given: str | None) -> str:

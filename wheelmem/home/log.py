@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from .folder import Home, make_folder, sync_folder
-from .record import MAX_LINE, Refused, is_ulid, next_ulid, parse_record, ulid_text, ulid_value
+from .record import is_ulid, next_ulid, parse_record, ulid_text, ulid_value
 from .session import now_ms
 
 Record = dict[str, Any]
@@ -82,8 +82,6 @@ class Log:
         with self.home.exclusive():
             id = next_ulid(self._ready(), now_ms())
             line = make(ulid_text(id)) + b"\n"
-            if len(line) > MAX_LINE:
-                raise Refused(f"the record is {len(line)} bytes long; at most {MAX_LINE} fit the log")
             path = self.path
             make_folder(os.path.dirname(path))
             new = not os.path.exists(path)

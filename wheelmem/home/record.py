@@ -130,35 +130,53 @@ def compact(text: str) -> str:
 
 
 def record_line(id: str, session: str, host: str, cwd: str, body: str, tags: list[str]) -> bytes:
-    """One line of the log, without its newline; `body` is JSON text already."""
+    """One line of the log, without its newline; `body` is JSON text already. Refused when it is too long."""
     line = f'{{"id":"{id}","session":{dump(session)},"host":{dump(host)},"cwd":{dump(cwd)},"body":{body}'
-    return (line + (f',"tags":{dump(tags)}}}' if tags else "}")).encode("utf-8")
+    data = (line + (f',"tags":{dump(tags)}}}' if tags else "}")).encode("utf-8")
+    if len(data) > MAX_LINE:
+        raise Refused(f"the record is {len(data)} bytes long; at most {MAX_LINE} fit a line of the log")
+    return data
 
 
-def with_routes(raw: bytes, stores: list[str]) -> bytes:
-    """The line with `routes` set to these stores, and every other byte of it untouched."""
-    text = raw.decode("utf-8").strip(_BLANK)
-    span = None
+def members(text: str) -> dict[str, tuple[int, int]]:
+    """Where the value of each member of a JSON object begins and ends in its text; the last one of a repeated name."""
+    spans = {}
 
     def after_blanks(i: int) -> int:
         while text[i] in _BLANK:
             i += 1
         return i
 
-    i = after_blanks(1)
+    i = after_blanks(after_blanks(0) + 1)
     while text[i] == '"':
         name, i = _scan_long(text, i)
         start = after_blanks(after_blanks(i) + 1)
         _, i = _scan_long(text, start)
-        if name == "routes":
-            span = start, i
+        spans[name] = start, i
         i = after_blanks(i)
         if text[i] == ",":
             i = after_blanks(i + 1)
-    routes = dump(stores)
-    if span:
-        return (text[: span[0]] + routes + text[span[1] :]).encode("utf-8")
-    return f'{text[:-1].rstrip(_BLANK)},"routes":{routes}}}'.encode()
+    return spans
+
+
+def with_routes(raw: bytes, stores: list[str]) -> bytes:
+    """The line with `routes` set to these stores, and every other byte of it untouched."""
+    text = raw.decode("utf-8")
+    span = members(text).get("routes")
+    if span is None:
+        end = text.rindex("}")
+        return f'{text[:end]},"routes":{dump(stores)}{text[end:]}'.encode()
+    return (text[: span[0]] + dump(stores) + text[span[1] :]).encode()
+
+
+def body_text(raw: bytes, record: dict[str, Any]) -> str:
+    """The body as prose: itself when it is text, else its JSON, compact, each number spelled as it was."""
+    body = record.get("body", "")
+    if isinstance(body, str):
+        return body
+    text = raw.decode("utf-8")
+    start, end = members(text)["body"]
+    return compact(text[start:end])
 
 
 def short_host() -> str:

@@ -91,7 +91,7 @@ _TURNS = (
         "south",
         MIRA,
         "Mira asks about harvest night",
-        "Where does the lantern hang, and what colour is it to be this year?",
+        "How do we light the way on harvest night, and who carries the ladder?",
     ),
     (
         "o2",
@@ -99,7 +99,7 @@ _TURNS = (
         "south",
         TOMAS,
         "Tomas answers",
-        "Red. The lantern was red when my grandmother carried it between the apple trees.",
+        "The colour of the lantern is red, as when my grandmother carried it between the apple trees.",
     ),
     (
         "o2",
@@ -107,7 +107,7 @@ _TURNS = (
         "south",
         MIRA,
         "Mira agrees",
-        "Then red paper for the lantern, and it hangs low, where the children can reach it.",
+        "Red paper, then, and it hangs low, where the children can reach it.",
     ),
     ("o3", 10, "north", MIRA, "Mira names the trees", "Two trees fell in the storm. Their wood warms the winter kitchen now."),
     (
@@ -126,7 +126,7 @@ _TURNS = (
         "Heron reads the charts",
         "Three charts agree on the stone steps; the fourth was drawn before the flood.",
     ),
-    ("f2", 10, "south", YUKI, "Yuki asks", "Whoever crosses at night must see the landing. What colour should its lantern be?"),
+    ("f2", 10, "south", YUKI, "Yuki asks", "Whoever crosses at night must see the landing. What do we hang there?"),
     (
         "f2",
         20,
@@ -136,7 +136,7 @@ _TURNS = (
         "A red lantern means danger on this river. Green is the colour that ferries answer to.",
     ),
     ("f2", 30, "south", TOMAS, "Tomas yields", "Green, then. I would have said red, but that lantern belongs to the orchard."),
-    ("f2", 40, "west", YUKI, "Yuki decides", "The ferry lands at the stone steps, with a green lantern on the upper one."),
+    ("f2", 40, "west", YUKI, "Yuki decides", "So the colour of our lantern is green, and the ferry lands at the stone steps."),
     ("f3", 10, "west", YUKI, "Yuki looks back", "The flood took the rope but not the bell. Nobody was on the water."),
     ("f3", 20, "west", HERON, "Heron counts", "Eleven crossings were called off in March; each is in the log with its hour."),
     ("k1", 10, "east", ELISE, "Élise ouvre", "Le poêle est allumé. On commence par le pain, et par ceux qui ont froid."),
@@ -243,7 +243,7 @@ def records() -> Iterator[tuple[str, dict[str, Any]]]:
             {
                 "id": f"beat:demo:{number}",
                 "direction": direction,
-                "title": title,
+                "title": f"{title}:",
                 "description": words,
                 "ceremonies": [_ceremony(name)],
                 "learnings": [],

@@ -13,20 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 from wheelmem import hookimpl
 
-from .client import WORKSPACE, HonchoClient, HonchoError, honcho_from_env
-
 if TYPE_CHECKING:
-    from .provider import honcho_provider
+    from .client import HonchoClient as HonchoClient
+    from .client import HonchoError as HonchoError
+    from .client import honcho_from_env as honcho_from_env
+    from .provider import honcho_provider as honcho_provider
 
 __all__ = ["HonchoClient", "HonchoError", "honcho_from_env", "honcho_provider"]
 
+WORKSPACE = "medicine-wheel"
+# Who has no Honcho pays nothing for it: the client is imported when an address is set, or somebody asks for it.
+_WHERE = {"HonchoClient": "client", "HonchoError": "client", "honcho_from_env": "client", "honcho_provider": "provider"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "honcho_provider":
-        from .provider import honcho_provider
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return honcho_provider
-    raise AttributeError(name)
+    return getattr(import_module(f".{_WHERE[name]}", __name__), name)
 
 
 def client_of(settings: Any) -> HonchoClient | None:
@@ -43,7 +48,11 @@ def client_of(settings: Any) -> HonchoClient | None:
     settings.define(
         "honcho.confine", False, "switch peer cards off in the workspace, so that it can reason", env=("HONCHO_CONFINE",)
     )
-    return HonchoClient(url, workspace, key, reasoning_timeout=settings["reasoning_timeout"]) if url.strip() else None
+    if not url.strip():
+        return None
+    from .client import HonchoClient
+
+    return HonchoClient(url, workspace, key, reasoning_timeout=settings["reasoning_timeout"])
 
 
 @hookimpl

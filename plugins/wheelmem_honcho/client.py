@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from wheelmem.contract import WheelmemError
 
+from . import WORKSPACE
 from .ids import is_id
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WORKSPACE", "HonchoClient", "HonchoError"]
 
-WORKSPACE = "medicine-wheel"
 MAX_BATCH = 100
 MAX_PAGE = 100
 MAX_FILTER = 1000

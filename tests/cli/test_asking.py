@@ -16,9 +16,9 @@ from wheelmem.store import open_wheel
 def test_the_same_question_has_its_answer_from_its_own_circle(cli, demo):
     orchard = cli("ask", QUESTION, "--circle", ORCHARD).out
     ferry = cli("ask", QUESTION, "--circle", FERRY).out
-    assert "Red. The lantern was red" in orchard
+    assert "the lantern is red" in orchard
     assert "Green" not in orchard
-    assert "with a green lantern" in ferry
+    assert "our lantern is green" in ferry
     assert "grandmother" not in ferry
 
 

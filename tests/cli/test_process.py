@@ -43,7 +43,6 @@ def test_the_version_imports_neither_plugins_nor_the_store(machine):
         ["ask", QUESTION, "--circle", FERRY],
         ["reach", "--circle", FERRY],
         ["arms"],
-        ["plugins"],
     ],
 )
 def test_nothing_heavy_is_imported_to_answer(demo, arguments):
@@ -147,7 +146,7 @@ def test_an_output_that_knows_ascii_only_is_no_error(demo, process, more):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = process("about", "node:human:1767225600004:elise", "--circle", KITCHEN, *more, env=environment)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"\\u00c9lise" in done.stdout if more else b"?lise" in done.stdout
+    assert b"\\u00c9lise" in done.stdout if more else b"lise Caron" in done.stdout
 
 
 BASH = """

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ..contract import WheelmemError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -87,6 +85,7 @@ class App:
             return
         import asyncio
 
+        from ..contract import WheelmemError
         from ..river import River
 
         sys.stdout.flush()

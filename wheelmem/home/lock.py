@@ -83,18 +83,33 @@ def _make(home: Home, session: str | None, verb: str | None = None) -> int:
     if verb is not None:
         value["verb"] = verb
     path = home.path(NAME)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    made = home.path(NAME + ".tmp")
+    data = dump(value).encode("utf-8")
+    fd = os.open(made, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
         if verb is not None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        data = dump(value).encode("utf-8")
         if os.write(fd, data) != len(data):
             raise OSError(28, "No space left on device", path)
+        _put_in_place(made, path)
     except BaseException:
-        os.unlink(path)
+        with contextlib.suppress(OSError):
+            os.unlink(made)
         os.close(fd)
         raise
     return fd
+
+
+def _put_in_place(made: str, path: str) -> None:
+    """Give the lock its name: it must be free, and never stands there without its holder in it."""
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links; among ourselves the home's lock keeps the name free
+        os.rename(made, path)
+    else:
+        os.unlink(made)
 
 
 def acquire(home: Home, session: str | None) -> str:

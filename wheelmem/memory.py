@@ -642,6 +642,10 @@ def create_memory(
         settings = load_settings()
     if isinstance(wheel, Wheel):
         providers = wheel.plugins.providers(settings) if providers is None else providers
+        if providers:
+            from .river import bind
+
+            providers = bind(wheel, providers)
         arms = wheel.plugins.arms(settings) if arms is None else arms
         classifiers = wheel.plugins.classifiers(settings) if classifiers is None else classifiers
     return Memory(wheel, providers or (), arms or (), classifiers or (), settings)
@@ -653,12 +657,27 @@ def run(memory: Memory, call: Coroutine[Any, Any, T]) -> T:
     Without providers nothing needs a loop, so none is made (and asyncio is not imported).
     """
     if memory.providers or not isinstance(memory.wheel, Wheel):
-        import asyncio
-
-        return asyncio.run(call)
+        return _run_in_loop(call)
     try:
         call.send(None)
     except StopIteration as stop:
         found: T = stop.value
         return found
     raise RuntimeError("a memory without providers waited for something")
+
+
+def _run_in_loop(call: Coroutine[Any, Any, T]) -> T:
+    """``asyncio.run``, but for one thing: a provider's task that does not heed being cancelled is not waited for."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(call)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=1.0))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()

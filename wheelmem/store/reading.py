@@ -11,6 +11,7 @@ from typing import Any
 from ..contract import Reach, Record, Scope
 from ..reach import is_empty_scope, resolve_reach
 from .connections import ReadConnection
+from .rows import clean
 from .schema import CLOSES, CODES, EPISODE
 
 __all__ = [
@@ -71,7 +72,8 @@ class ReachedRecord:
 
 
 def _json(values: Iterable[Any]) -> str:
-    return json.dumps(list(values))
+    """A list for ``json_each``; what no column can hold (a lone surrogate) is told apart from all that one can."""
+    return json.dumps([clean(value) if isinstance(value, str) else value for value in values])
 
 
 def resolve(db: sqlite3.Connection, scope: Scope) -> ResolvedReach:
@@ -91,7 +93,7 @@ def _resolve(db: sqlite3.Connection, scope: Scope) -> ResolvedReach:
     seats = [
         {"person_id": person, "circle_id": circle}
         for person in people
-        for (circle,) in db.execute("SELECT circle_id FROM seats WHERE person_id = ?", (person,))
+        for (circle,) in db.execute("SELECT circle_id FROM seats WHERE person_id = ?", (clean(person),))
     ]
     circles = scope.named("circle_id") + [seat["circle_id"] for seat in seats]
     rows = db.execute(
@@ -215,8 +217,8 @@ def claimed(
     claims = [(kind, id) for kind, id in dict.fromkeys(claims) if kind in CODES]
     keys: dict[int, tuple[str, str]] = {}
     for kind, id in claims:
-        row = db.execute("SELECT record_id FROM records WHERE wheel_id = ? AND kind = ?", (id, kind)).fetchone()
-        if row:
+        row = db.execute("SELECT record_id FROM records WHERE wheel_id = ? AND kind = ?", (clean(id), kind)).fetchone()
+        if row and clean(id) == id:
             keys[row[0]] = (kind, id)
     return {keys[record_id]: found for record_id, found in reached(db, reach, keys).items()}
 
@@ -228,7 +230,7 @@ def latest(db: sqlite3.Connection, reach: ResolvedReach, speaker: str, limit: in
     rows = db.execute(
         "SELECT record_id FROM records WHERE speaker = ? AND record_id IN (SELECT record_id FROM temp.reach_records) "
         "ORDER BY instant DESC NULLS LAST, kind, wheel_id LIMIT ?",
-        (speaker, limit),
+        (clean(speaker), limit),
     ).fetchall()
     found = reached(db, reach, [record_id for (record_id,) in rows])
     return [found[record_id] for (record_id,) in rows if record_id in found]
@@ -270,11 +272,8 @@ def kinds(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, str]:
 
 def is_record(db: sqlite3.Connection, kind: str, id: str) -> bool:
     """Whether the wheel holds this record at all."""
-    try:
-        row = db.execute("SELECT 1 FROM records WHERE wheel_id = ? AND kind = ?", (id, kind)).fetchone()
-    except UnicodeEncodeError:
-        return False
-    return row is not None
+    row = db.execute("SELECT 1 FROM records WHERE wheel_id = ? AND kind = ?", (clean(id), kind)).fetchone()
+    return row is not None and clean(id) == id
 
 
 def unite(db: sqlite3.Connection, reaches: Sequence[ResolvedReach]) -> ResolvedReach:

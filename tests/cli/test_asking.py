@@ -181,3 +181,32 @@ def test_status_names_the_wheel_and_what_it_holds(cli, demo):
         "confined": True,
         "detail": {"mode": "matched"},
     }
+
+
+DEAF = """
+from wheelmem import hookimpl
+from wheelmem.contract import ProviderStatus, WheelmemError
+
+class Deaf:
+    name = "deaf"
+    async def status(self): return ProviderStatus("deaf", True, False)
+    async def receive(self, projections): raise WheelmemError("it hears nothing")
+
+@hookimpl
+def register_providers(register, settings):
+    register(Deaf())
+"""
+
+
+def test_status_says_what_waits_for_a_provider_and_why(cli, demo, tmp_path):
+    (tmp_path / "deaf.py").write_text(DEAF)
+    where = ["--plugins-dir", tmp_path]
+    cli("status", *where)
+    made = cli("record", "beat", '{"direction": "east", "title": "x", "ceremonies": ["ceremony:demo:f1"]}', *where)
+    out = cli("status", *where).out
+    assert "deaf" in out
+    assert "1 record(s) wait for deaf since " in out
+    assert "it hears nothing" in out
+    river = json.loads(cli("status", "--json", *where).out)["river"]
+    assert river["pending"] == 1
+    assert river["held_back"][0]["id"] == made.out.strip()

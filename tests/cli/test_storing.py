@@ -12,7 +12,7 @@ from wheelmem.store import open_wheel
 def test_init_makes_a_wheel_once(cli, machine):
     assert str(machine / "wheel.db") in cli("init").out
     cli("record", "node", '{"type": "human", "name": "Ana"}')
-    assert "a wheel already: 1 nodes" in cli("init").out
+    assert "a wheel already: 1 node, no edges" in cli("init").out
 
 
 def test_a_recorded_ceremony_and_its_turn_are_found(cli, machine):
@@ -112,3 +112,44 @@ def test_the_demo_again_changes_nothing_and_keeps_off_other_wheels(cli, demo, ma
     assert (machine / "demo.db").exists()
     with open_wheel(own) as wheel:
         assert wheel.count()["ceremonies"] == 1
+
+
+SERVE = """
+import click
+from wheelmem import hookimpl
+
+@hookimpl
+def register_commands(cli):
+    @cli.command()
+    @click.argument("db", required=False)
+    @click.pass_obj
+    def serve(app, db):
+        click.echo(f"serving {db or app.path}")
+"""
+
+
+def test_the_demo_can_be_served_by_whatever_serves(cli, machine, tmp_path, monkeypatch):
+    monkeypatch.setenv("WHEELMEM_LOAD_PLUGINS", "")
+    assert "no plugin that is loaded brings the command serve" in cli("demo", "--serve", code=1).err
+    (tmp_path / "server.py").write_text(SERVE)
+    assert cli("demo", "--serve", "--plugins-dir", tmp_path).out.endswith(f"serving {machine / 'demo.db'}\n")
+
+
+DEAF = """
+from wheelmem import hookimpl
+
+class Deaf:
+    name = "deaf"
+    async def receive(self, projections): raise AssertionError("the demo was sent")
+
+@hookimpl
+def register_providers(register, settings):
+    register(Deaf())
+"""
+
+
+def test_the_demo_is_sent_to_nobody(cli, machine, tmp_path):
+    (tmp_path / "deaf.py").write_text(DEAF)
+    cli("demo", "--plugins-dir", tmp_path)
+    with open_wheel(machine / "demo.db") as wheel:
+        assert wheel.read(lambda db: db.execute("SELECT count(*) FROM deliveries").fetchone()) == (0,)

@@ -10,7 +10,7 @@ from ..contract import Answer, Reach
 from ..reach import is_empty_scope
 from .app import App, pass_app, wheel_options
 from .options import answer_options, reasoning_options, scope_options
-from .show import plain, print_json, screen_width, show_answer, show_table, when, wrap
+from .show import holdings, plain, print_json, screen_width, show_answer, show_table, when, wrap
 
 __all__ = ["register"]
 
@@ -126,12 +126,14 @@ def _ceremony_rows(app: App, reach: Reach) -> list[tuple[str, str, str, str]]:
 @pass_app
 def status(app: App, as_json: bool) -> None:
     """How the wheel and its providers are."""
+    from ..river import River
+
     statuses = app.run(app.memory.status())
+    river = River(app.wheel(), app.receivers).status()
     if as_json:
-        print_json({"providers": [status.to_json() for status in statuses]})
+        print_json({"providers": [status.to_json() for status in statuses], "river": river})
         return
-    counts = app.wheel().count()
-    click.echo(f"{app.path}: {', '.join(f'{number:,} {table}' for table, number in counts.items())}")
+    click.echo(f"{app.path}: {holdings(app.wheel().count())}")
     click.echo()
     rows = []
     for one in statuses:
@@ -140,6 +142,21 @@ def status(app: App, as_json: bool) -> None:
         detail = one.error or ", ".join(f"{name}: {value}" for name, value in (one.detail or {}).items())
         rows.append((one.provider, state, confined, detail))
     show_table(("provider", "state", "keeps to a reach", "detail"), rows)
+    for one in river["providers"]:
+        _show_river(one)
+
+
+def _show_river(one: dict[str, Any]) -> None:
+    """What waits for a provider, since when and why."""
+    name = one["provider"]
+    if one["pending"]:
+        since = f" since {when(one['since'])}" if "since" in one else ""
+        why = f": {one['error']}" if "error" in one else ""
+        _print(f"{one['pending']:,} record(s) wait for {name}{since}{why}")
+    if one.get("refused"):
+        _print(f"{one['refused']:,} record(s) were refused by {name}: {one.get('refusal', 'it did not say why')}")
+    if one.get("rebuilding"):
+        _print(f"{one['rebuilding']:,} session(s) of {name} are left out until they are made anew: wheelmem deliver")
 
 
 def _asked(options: dict[str, Any]) -> dict[str, Any]:
@@ -181,5 +198,9 @@ def _say_why_empty(app: App, reach: Reach) -> None:
 
 
 def _say(text: str) -> None:
+    _print(text, err=True)
+
+
+def _print(text: str, err: bool = False) -> None:
     for line in wrap(plain(text), screen_width()):
-        click.echo(line, err=True)
+        click.echo(line, err=err)

@@ -11,7 +11,7 @@ import click
 
 from ..contract import WheelmemError
 from .app import App, pass_app, wheel_options
-from .show import print_json, show_table
+from .show import plain, print_json, screen_width, show_table, wrap
 
 __all__ = ["register"]
 
@@ -62,8 +62,11 @@ def settings(app: App, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    rows = [(one["name"], _value(one["value"]), one["from"], one["help"]) for one in found]
-    show_table(("setting", "value", "from", "what it is"), rows)
+    for one in found:
+        source = "" if one["from"] == "default" else f"  ({plain(one['from'])})"
+        click.echo(f"{click.style(one['name'], bold=True)} = {plain(_value(one['value']))}{source}")
+        for line in wrap(one["help"], screen_width() - 4):
+            click.secho(f"    {line}", dim=True)
     click.echo(f"\nSet them in {app_folder() / FILE_NAME}, or in the environment.")
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from unicodedata import category, east_asian_width
@@ -16,7 +16,7 @@ import click
 from ..contract import Answer, Source
 from ..text import fold, query_terms
 
-__all__ = ["plain", "print_json", "screen_width", "show_answer", "show_table", "wrap"]
+__all__ = ["holdings", "plain", "print_json", "screen_width", "show_answer", "show_table", "wrap"]
 
 MAX_WIDTH = 100
 _WORD = re.compile(r"[^\W_]+")
@@ -163,8 +163,15 @@ def when(at: str | None) -> str:
     return text[:16].replace("T", " ") if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d", text) else text[:40]
 
 
+def holdings(counts: Mapping[str, int]) -> str:
+    """How many rows each table of a wheel holds, in words."""
+    one = {"nodes": "node", "edges": "edge", "ceremonies": "ceremony", "beats": "beat", "diary": "diary entry"}
+    many = {"diary": "diary entries"}
+    return ", ".join(_counted(number, one.get(table, table), many.get(table, table)) for table, number in counts.items())
+
+
 def _counted(number: int, one: str, many: str | None = None) -> str:
-    return f"{number or 'no'} {one if number == 1 else many or one + 's'}"
+    return f"{number or 'no':{',' if number else ''}} {one if number == 1 else many or one + 's'}"
 
 
 def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

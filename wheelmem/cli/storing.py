@@ -12,7 +12,7 @@ from ..contract import ContractError
 from ..store.rows import KINDS
 from .app import App, pass_app, wheel_options
 from .options import parse_json
-from .show import plain, print_json
+from .show import holdings, plain, print_json
 
 __all__ = ["register"]
 
@@ -31,8 +31,7 @@ def init(app: App) -> None:
     there = app.path.exists() and app.path.stat().st_size > 0
     wheel = app.wheel(create=True)
     if there:
-        held = ", ".join(f"{number:,} {table}" for table, number in wheel.count().items())
-        click.echo(f"{app.path} is a wheel already: {held}")
+        click.echo(f"{app.path} is a wheel already: {holdings(wheel.count())}")
     else:
         click.echo(f"made a wheel: {app.path}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from ..contract import WheelmemError
@@ -124,7 +125,7 @@ def _fits(kind: str, value: Any) -> bool:
         return isinstance(value, dict)
     if kind == FLAG:
         return isinstance(value, bool)
-    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and value in SQLITE_INTEGERS)
+    return (isinstance(value, float) and isfinite(value)) or (isinstance(value, int) and not isinstance(value, bool) and value in SQLITE_INTEGERS)
 
 
 def _column(kind: str, value: Any) -> Any:

@@ -18,7 +18,7 @@ from .names import Keeper, Key, Names, Unkept
 __all__ = ["HonchoProvider", "honcho_provider"]
 
 WHEEL = "medicine-wheel"
-NOTHING_THERE = "honcho holds nothing of this reach yet (wheelmem deliver --all sends it what it never had)"
+NOTHING_THERE = "it holds nothing of this reach yet (wheelmem deliver --all sends it what it never had)"
 OLDER = "honcho was searched, not asked: this server cannot keep its reasoning inside a reach (3.0.12 and later can)"
 CARDS = (
     "honcho was searched, not asked: its workspace puts peer cards, made from every session, into reasoning; "
@@ -80,16 +80,12 @@ class HonchoProvider:
 
     async def search(self, question: Question) -> ProviderAnswer:
         """The messages of the reach closest to the query."""
-        sessions = await self._sessions(question.reach)
-        if not sessions:
-            return ProviderAnswer("search", note=NOTHING_THERE)
+        sessions = await self._held(question.reach)
         return ProviderAnswer("search", sources=await self._found(question, sessions))
 
     async def ask(self, question: Question) -> ProviderAnswer:
         """An answer reasoned from the reach, as the wheel or as the peer asked for, with the closest messages beside it."""
-        sessions = await self._sessions(question.reach)
-        if not sessions:
-            return ProviderAnswer("search", note=NOTHING_THERE)
+        sessions = await self._held(question.reach)
         who = question.peer or WHEEL
         peer = await self.names.peer(who)
         why = await self._why_not(sessions)
@@ -106,13 +102,11 @@ class HonchoProvider:
     async def about(self, question: Question) -> ProviderAnswer:
         """What Honcho makes of a person within the reach: their answer to a question, else how it sees them."""
         person = question.person or ""
-        sessions = await self._sessions(question.reach)
-        if not sessions:
-            return ProviderAnswer("search", note=NOTHING_THERE)
+        sessions = await self._held(question.reach)
         peer = await self.names.peer(person)
         if peer is None:
             # Asking about somebody unknown would make a peer of them.
-            return ProviderAnswer("search", note=f"honcho knows no {person}")
+            raise HonchoError(f"it knows no {person}", away=False)
         why = await self._why_not(sessions, cards=bool(question.query))
         if why is not None:
             return ProviderAnswer("search", note=why, sources=await self._found(question, sessions, peer))
@@ -138,6 +132,12 @@ class HonchoProvider:
     async def _sessions(self, reach: Reach) -> dict[str, Key]:
         keys = session_keys(reach)
         return await self.names.sessions(keys) if keys else {}
+
+    async def _held(self, reach: Reach) -> dict[str, Key]:
+        sessions = await self._sessions(reach)
+        if not sessions:
+            raise HonchoError(NOTHING_THERE, away=False)
+        return sessions
 
     async def _cards(self) -> bool:
         """Whether cards are in use, after switching them off where that is wanted."""

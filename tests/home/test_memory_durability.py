@@ -200,6 +200,19 @@ def test_a_file_that_may_not_grow_is_a_clear_error(world: World, argv: list[str]
     assert {n: data for n, data in snapshot(world.home).items() if not n.startswith("sessions/")} == before
 
 
+def test_an_append_that_is_cut_short_leaves_no_torn_line(world: World) -> None:
+    world.write("EPISODIC.jsonl", "".join(line(n) + "\n" for n in range(60)))
+    world.encode("--body", "first")
+    before = world.text("EPISODIC.jsonl")
+
+    def limit() -> None:
+        most = len(before) + 20  # the disk takes the beginning of the line and no more
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+    assert world.run("encode", "--body", "second", preexec=limit).returncode == 1
+    assert world.text("EPISODIC.jsonl") == before
+
+
 # --- a home that may not be written ------------------------------------------------------------------------------------
 
 

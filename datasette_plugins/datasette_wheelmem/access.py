@@ -46,7 +46,8 @@ def is_one_point_oh(datasette: Any) -> bool:
 async def may(datasette: Any, actor: Any, action: str) -> bool:
     """Whether an actor has one of the permissions here."""
     if is_one_point_oh(datasette):
-        return bool(await datasette.allowed(action=action, actor=actor))
+        # A permission given to others in the configuration is denied to everybody else there, root included.
+        return _is_owner(datasette, actor, action) or bool(await datasette.allowed(action=action, actor=actor))
     return bool(await datasette.permission_allowed(actor, action, default=False))
 
 
@@ -71,7 +72,7 @@ def _stamp(database: Any) -> Any:
 
 
 async def is_wheel(datasette: Any, name: str) -> bool:
-    """Whether the database of this name (or route: some of 0.65 asks by that) is a wheel; one that cannot be read counts as one."""
+    """Whether the database of this name or route (0.65 asks by either) is a wheel; one that cannot be read counts as one."""
     named = [database for key, database in list(datasette.databases.items()) if name in (key, database.name, database.route)]
     return any([await _holds_one(datasette, database) for database in named])
 
@@ -187,6 +188,17 @@ def _about_databases(datasette: Any, action: str) -> bool:
     return resource is not None and (
         issubclass(resource, DatabaseResource) or issubclass(resource.parent_class or type(None), DatabaseResource)
     )
+
+
+def _is_owner(datasette: Any, actor: Any, action: str) -> bool:
+    """Whether this is Datasette's root, in a request (a token may carry fewer permissions) that has the permission."""
+    if not datasette.root_enabled or not isinstance(actor, dict) or actor.get("id") != "root":
+        return False
+    if actor.get("_r") is None:
+        return True
+    from datasette.default_permissions import restrictions_allow_action
+
+    return bool(restrictions_allow_action(datasette, actor["_r"], action, None))
 
 
 # --- both ----------------------------------------------------------------------------------------------------------

@@ -31,9 +31,7 @@ REACHES = st.fixed_dictionaries(
 EXPLAIN = st.fixed_dictionaries(
     {
         "arms": st.lists(
-            st.fixed_dictionaries(
-                {"arm": NAMES, "rank": st.integers(1, 50), "score": st.floats(0, 1)}, optional={"path": NAMES}
-            ),
+            st.fixed_dictionaries({"arm": NAMES, "rank": st.integers(1, 50), "score": st.floats(0, 1)}, optional={"path": NAMES}),
             max_size=2,
         )
     },

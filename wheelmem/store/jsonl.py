@@ -1,386 +1,523 @@
-"""A wheel's folder of JSONL files, in and out.
+"""The wheel's JSONL folder: one record a line, brought in and written out.
 
-An import reads each file once, in transactions of some 10,000 lines, parsed before the transaction begins so that other
-writers get in between. How far it came is kept with what it stored: an import that was cut off goes on where it was, as
-long as the file is the same. The last line for an id wins and the first gives it its place. A line that would change a
-record waits until the whole file is read, since a later line may take it back; so a second import of the same folder
-touches no row.
+Bringing in reads every ``*.jsonl`` file of a folder: the five that ``rows`` knows into their tables, the records of every
+other one into ``other_records`` as the text they are. What cannot be kept goes to ``import_quarantine``. Each transaction
+takes some 10,000 lines, parsed before it begins so that other writers get in, and notes in ``imports`` how far it came: an
+import that was interrupted goes on from there, as long as the file is the same.
+
+The last line for an id wins, wherever in the file it stands. A line that would change a row that is held is therefore only
+noted (``import_changes``), and read again once the file has been seen to its end: else a file that says something twice
+would change its row, and change it back, each time it comes in.
 """
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import json
 import os
+import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-from .rows import TABLES, BadRecord, Table, clean, dumps, from_row, to_row
+from . import writing
+from .rows import TABLES, BadRecord, Table, clean, dumps, loads, to_row
 from .schema import StoreError, derive
-from .writing import put
+from .wheel import Wheel
 
-if TYPE_CHECKING:
-    from .wheel import Wheel
+__all__ = ["BadLine", "ExportReport", "ExportedFile", "ImportReport", "ImportedFile", "export_folder", "import_folder"]
 
-__all__ = ["ExportReport", "FileReport", "ImportReport", "Quarantined", "export_folder", "import_folder"]
-
-BATCH_LINES = 10_000
-BATCH_BYTES = 16_000_000
-MAX_LINE = 64_000_000
-# ``progress(file, bytes done, bytes in all)``
 Progress = Callable[[str, int, int], None]
 
+BATCH_LINES = 10_000
+BATCH_BYTES = 16 << 20
+LONGEST_LINE = 64 << 20
+# So many bad lines of a file are listed in a report; every one is in import_quarantine.
+LISTED = 1000
+BOM = b"\xef\xbb\xbf"
+KNOWN = {table.file: table for table in TABLES.values()}
 
-@dataclass(frozen=True)
-class Quarantined:
-    """A line that could not be read as a record: kept in ``import_quarantine``, with why."""
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that could not be kept as a record: where it stands (lines count from 1), and why."""
 
     file: str
     line: int
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.file} line {self.line}: {self.reason}"
 
-@dataclass(frozen=True)
-class FileReport:
-    """One file of an import: its lines with something on them, and what became of them."""
+
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """What came of one file's lines, blank ones aside: ``lines`` is the sum of the other counts.
+
+    ``added`` brought a record, ``changed`` gave one its new value, ``same`` had nothing new to say (held just so, or a later
+    line says otherwise), ``bad`` were quarantined; the first 1,000 of these are listed in ``quarantined``. An import that was
+    interrupted goes on after line ``resumed_after``, and counts from there.
+    """
 
     file: str
-    lines: int = 0
-    added: int = 0
-    changed: int = 0
-    same: int = 0
-    resumed_at: int = 0
-    quarantined: tuple[Quarantined, ...] = ()
+    lines: int
+    added: int
+    changed: int
+    same: int
+    bad: int
+    quarantined: tuple[BadLine, ...] = ()
+    resumed_after: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ImportReport:
     """What an import did, file by file."""
 
-    files: tuple[FileReport, ...] = ()
+    folder: Path
+    files: tuple[ImportedFile, ...]
 
     @property
-    def quarantined(self) -> tuple[Quarantined, ...]:
-        """Every line set aside, in the order of files and lines."""
-        return tuple(line for report in self.files for line in report.quarantined)
+    def quarantined(self) -> tuple[BadLine, ...]:
+        """The bad lines of all files, in order."""
+        return tuple(bad for file in self.files for bad in file.quarantined)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """One file that was written, and how many records it holds."""
+
+    file: str
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What an export wrote: records by file name."""
+    """What an export wrote, file by file."""
 
-    files: Mapping[str, int] = field(default_factory=dict)
-
-
-# --- import ----------------------------------------------------------------------------------------------------------
+    folder: Path
+    files: tuple[ExportedFile, ...]
 
 
-@dataclass
-class _Batch:
-    """Lines read and parsed: records by key (the first of a key gives its place, the last its value), and what was no record."""
-
-    records: dict[tuple[str, ...], tuple[Any, ...]] = field(default_factory=dict)
-    bad: list[tuple[int, str, str]] = field(default_factory=list)
-    lines: int = 0
-    offset: int = 0
-    line: int = 0
+# --- what a file's records become ----------------------------------------------------------------------------------
 
 
-def import_folder(wheel: Wheel, folder: str | Path, *, progress: Progress | None = None) -> ImportReport:
-    """Bring a folder of JSONL files onto a wheel: the five known files into their tables, every other ``*.jsonl`` as it is.
-
-    Lines that are no record are set aside and reported, and the rest goes on. Raises StoreError for a folder that is
-    missing, that holds no file of a wheel, or whose files cannot be read.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise StoreError(f"no folder at {folder}")
-    known = {table.file: table for table in TABLES.values()}
-    others = sorted(path.name for path in folder.glob("*.jsonl") if path.name not in known and not path.name.startswith("."))
-    present = [name for name in known if (folder / name).is_file()]
-    if not present:
-        raise StoreError(f"{folder} is no wheel: it holds none of {', '.join(known)}")
-    sizes = {name: (folder / name).stat().st_size for name in [*present, *others]}
-    total = sum(sizes.values())
-    reports = []
-    done = 0
-    for name in sizes:
-        target: _Known | _Other = _Known(known[name]) if name in known else _Other(name)
-
-        def step(at: int, name: str = name, done: int = done) -> None:
-            if progress is not None:
-                progress(name, done + at, total)
-
-        try:
-            reports.append(_import_file(wheel, folder, name, target, step))
-        except OSError as error:
-            raise StoreError(f"{folder / name} cannot be read: {error.strerror or error}") from None
-        done += sizes[name]
-    return ImportReport(tuple(reports))
-
-
-def _import_file(wheel: Wheel, folder: Path, name: str, target: _Known | _Other, step: Callable[[int], None]) -> FileReport:
-    path = folder / name
-    place = (str(folder.resolve()), name)
-    told = bool(wheel.plugins.implementations("record_stored"))
-    with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        stamp = f"{found.st_size}:{found.st_mtime_ns}"
-        row = wheel.read(lambda db: db.execute("SELECT stamp, offset, line FROM imports WHERE folder = ? AND file = ?", place).fetchone())
-        offset, line = (row[1], row[2]) if row and row[0] == stamp else (0, 0)
-        report = FileReport(name, resumed_at=line)
-        if row and not offset:
-            wheel.write(lambda db: _forget(db, place))
-        file.seek(offset)
-        while True:
-            batch = _read_batch(file, target, line)
-            if batch is None:
-                break
-
-            def store(db: sqlite3.Connection, batch: _Batch = batch) -> tuple[int, int]:
-                db.executemany(
-                    "INSERT OR IGNORE INTO import_quarantine (file, line, text, reason) VALUES (?, ?, ?, ?)",
-                    ((name, number, text, reason) for number, text, reason in batch.bad),
-                )
-                added, same = target.store(db, batch.records, place)
-                if told and isinstance(target, _Known):
-                    for key in added:
-                        wheel.tell_stored(db, target.table.kind, " ".join(key))
-                db.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (*place, stamp, batch.offset, batch.line))
-                return len(added), same
-
-            added, same = wheel.write(store)
-            line = batch.line
-            report = replace(
-                report,
-                lines=report.lines + batch.lines,
-                added=report.added + added,
-                same=report.same + same,
-                quarantined=report.quarantined + tuple(Quarantined(name, number, reason) for number, _, reason in batch.bad),
-            )
-            step(batch.offset)
-    changed = _apply_waiting(wheel, place, target, told)
-    wheel.write(lambda db: _forget(db, place))
-    step(found.st_size)
-    return replace(report, changed=changed)
-
-
-def _forget(db: sqlite3.Connection, place: tuple[str, str]) -> None:
-    db.execute("DELETE FROM imports WHERE folder = ? AND file = ?", place)
-    db.execute("DELETE FROM import_waiting WHERE folder = ? AND file = ?", place)
-
-
-def _read_batch(file: BinaryIO, target: _Known | _Other, line: int) -> _Batch | None:
-    batch = _Batch(line=line)
-    start = file.tell()
-    while batch.line - line < BATCH_LINES and file.tell() - start < BATCH_BYTES:
-        raw = file.readline(MAX_LINE)
-        if not raw:
-            break
-        batch.line += 1
-        if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
-            raise StoreError(f"{target.file}:{batch.line} is longer than {MAX_LINE:,} bytes; no record is that long")
-        if batch.line == 1:
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
-        raw = raw.strip()
-        if not raw:
-            continue
-        batch.lines += 1
-        try:
-            text = raw.decode()
-            record = _DECODER.decode(text)
-            key, row = target.row(record, text)
-        except UnicodeDecodeError:
-            batch.bad.append((batch.line, raw.decode("utf-8", "replace"), "not UTF-8"))
-            continue
-        except RecursionError:
-            batch.bad.append((batch.line, text, "nested too deep"))
-            continue
-        except BadRecord as error:
-            batch.bad.append((batch.line, text, str(error)))
-            continue
-        except ValueError as error:
-            batch.bad.append((batch.line, text, f"not JSON: {error}"))
-            continue
-        batch.records[key] = row
-    if batch.line == line:
-        return None
-    batch.offset = file.tell()
-    return batch
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
-
-
-class _Known:
-    """One of the five files: its records become rows of a table."""
+class _Records:
+    """A file that ``rows`` knows: its records are the rows of a table."""
 
     def __init__(self, table: Table) -> None:
+        self.kind = table.kind
+        self.name = table.name
+        self.columns = (*table.columns, "extra")
+        self.key_columns = table.key
         self.table = table
-        self.file = table.file
-        self.columns = [*table.columns, "extra"]
-        self.places = [self.columns.index(name) for name in table.key]
-        quoted = ", ".join(f'"{name}"' for name in self.columns)
-        self._insert = f"INSERT INTO {table.name} ({quoted}) VALUES ({', '.join('?' * len(self.columns))})"
-        named = ", ".join(f't."{name}"' for name in self.columns)
-        keys = " AND ".join(f"t.{name} = json_extract(wanted.value, '$[{n}]')" for n, name in enumerate(table.key))
-        self._held = f"SELECT {named} FROM json_each(?) wanted CROSS JOIN {table.name} t ON {keys}"
+        self._places = [self.columns.index(name) for name in table.key]
 
-    def row(self, record: Any, text: str) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-        row = to_row(self.table, record)
-        return tuple(row[place] for place in self.places), row
+    def row(self, text: str) -> tuple[Any, ...]:
+        return to_row(self.table, loads(text))
 
-    def held(self, db: sqlite3.Connection, keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[Any, ...]]:
-        rows = db.execute(self._held, (json.dumps(list(keys), ensure_ascii=False),))
-        return {tuple(row[place] for place in self.places): row for row in rows}
-
-    def store(
-        self, db: sqlite3.Connection, records: Mapping[tuple[str, ...], tuple[Any, ...]], place: tuple[str, str]
-    ) -> tuple[list[tuple[str, ...]], int]:
-        """Put in what is new, set aside what would change; the keys added, and how many are as they were."""
-        held = self.held(db, records)
-        new = {key: row for key, row in records.items() if key not in held}
-        if new:
-            last = db.execute(f"SELECT coalesce(max(position), 0) FROM {self.table.name}").fetchone()[0]
-            db.execute("UPDATE deriving SET paused = 1")
-            db.executemany(self._insert, new.values())
-            derive(db, self.table.name, last)
-            db.execute("UPDATE deriving SET paused = 0")
-        return list(new), _set_aside(db, place, held, records)
-
-    def change(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> str:
-        record = from_row(self.table, dict(zip(self.columns, row, strict=True)))
-        put(db, self.table.kind, record)
-        return " ".join(self.table.keys(record))
+    def key(self, row: Sequence[Any]) -> tuple[str, ...]:
+        return tuple(row[place] for place in self._places)
 
 
-class _Other:
-    """A file that no table holds: its records are kept as their text."""
+class _Others:
+    """A file the wheel has no table for: its records are kept as they are written."""
+
+    kind = None
+    name = "other_records"
+    columns = ("file", "id", "record")
+    key_columns = ("file", "id")
 
     def __init__(self, file: str) -> None:
         self.file = file
 
-    def row(self, record: Any, text: str) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-        id = record.get("id") if isinstance(record, dict) else None
-        if not isinstance(id, str) or not id or clean(id) != id:
-            id = "line:" + hashlib.sha256(text.encode()).hexdigest()
-        return (id,), (self.file, id, text)
+    def row(self, text: str) -> tuple[Any, ...]:
+        record = loads(text)
+        if not isinstance(record, dict):
+            raise BadRecord(f"a record must be a JSON object, not {type(record).__name__}")
+        id = record.get("id")
+        if id is None or id == "":
+            return self.file, text, text
+        # The number 5 is not the text "5"; what no column can hold stays escaped.
+        plain = isinstance(id, str) and "\x00" not in id and clean(id) == id
+        return self.file, id if plain else dumps({"id": id}), text
 
-    def store(
-        self, db: sqlite3.Connection, records: Mapping[tuple[str, ...], tuple[Any, ...]], place: tuple[str, str]
-    ) -> tuple[list[tuple[str, ...]], int]:
-        rows = db.execute(
-            "SELECT file, id, record FROM other_records WHERE file = ? AND id IN (SELECT value FROM json_each(?))",
-            (self.file, json.dumps([key[0] for key in records], ensure_ascii=False)),
+    def key(self, row: Sequence[Any]) -> tuple[str, ...]:
+        return row[0], row[1]
+
+
+_Target = _Records | _Others
+
+
+def _quoted(columns: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
+
+
+def _where(target: _Target) -> str:
+    return " AND ".join(f'"{name}" = ?' for name in target.key_columns)
+
+
+def _held(db: sqlite3.Connection, target: _Target, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[Any, ...]]:
+    """The rows that are held under these keys."""
+    wanted = [f"json_extract(wanted.value, '$[{place}]')" for place in range(len(target.key_columns))]
+    condition = " AND ".join(f'held."{name}" = {value}' for name, value in zip(target.key_columns, wanted, strict=True))
+    columns = ", ".join(f'held."{name}"' for name in target.columns)
+    rows = db.execute(f"SELECT {columns} FROM json_each(?) wanted CROSS JOIN {target.name} held ON {condition}", (dumps(keys),))
+    return {target.key(row): row for row in rows}
+
+
+# --- bringing in ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A file as it was when the import began. Lines that are added to it meanwhile wait for the next import."""
+
+    folder: str
+    name: str
+    path: Path
+    size: int
+    stamp: str
+
+
+@dataclass(slots=True)
+class _Line:
+    """A key's lines within a batch: what the last says and where it begins, what the first says, and how many follow it."""
+
+    row: tuple[Any, ...]
+    offset: int
+    first: tuple[Any, ...]
+    repeats: int = 0
+
+
+@dataclass(slots=True)
+class _Batch:
+    lines: dict[tuple[str, ...], _Line] = field(default_factory=dict)
+    bad: list[tuple[int, str | bytes, str]] = field(default_factory=list)
+    end: int = 0
+    last: int = 0
+
+
+def import_folder(wheel: Wheel, folder: str | Path, *, progress: Progress | None = None) -> ImportReport:
+    """Bring in every ``*.jsonl`` file of a folder; a second time changes nothing.
+
+    ``progress(file, done, total)`` is called with bytes as each file goes on. Raises StoreError for a folder that is
+    missing or no wheel, a file that cannot be read, and a wheel that cannot be written; what had come in by then is kept,
+    and the same import goes on from there.
+    """
+    folder = Path(folder)
+    sources = _sources(folder)
+    files = tuple(_Import(wheel, source, progress).run() for source in sources)
+    wheel.write(lambda db: db.execute("DELETE FROM imports WHERE folder = ?", (str(folder.resolve()),)))
+    return ImportReport(folder, files)
+
+
+def _sources(folder: Path) -> list[_Source]:
+    """The folder's files, the known ones first; each is opened once, so that one that cannot be read stops it all."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".jsonl") and not name.startswith("."))
+    except FileNotFoundError:
+        raise StoreError(f"no folder at {folder}") from None
+    except NotADirectoryError:
+        raise StoreError(f"{folder} is a file; name the folder that holds {', '.join(KNOWN)}") from None
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be read: {error.strerror}") from None
+    names = [name for name in names if not (folder / name).is_dir()]
+    if KNOWN.keys().isdisjoint(names):
+        raise StoreError(f"{folder} is no wheel: it holds none of {', '.join(KNOWN)}")
+    sources = []
+    for name in [*(name for name in KNOWN if name in names), *(name for name in names if name not in KNOWN)]:
+        path = folder / name
+        if clean(name) != name:
+            raise StoreError(f"{os.fsencode(name)!r} in {folder} is no name that can be kept: rename that file to UTF-8")
+        try:
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                raise StoreError(f"{path} is no regular file")
+            path.open("rb").close()
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror}") from None
+        stamp = f"{found.st_size} {found.st_mtime_ns} {found.st_ino}"
+        sources.append(_Source(str(folder.resolve()), name, path, found.st_size, stamp))
+    return sources
+
+
+class _Import:
+    """One file coming in."""
+
+    def __init__(self, wheel: Wheel, source: _Source, progress: Progress | None) -> None:
+        self.wheel = wheel
+        self.source = source
+        self.target: _Target = _Records(KNOWN[source.name]) if source.name in KNOWN else _Others(source.name)
+        self.progress = progress or (lambda file, done, total: None)
+        self.counts = dict.fromkeys(("added", "changed", "same", "bad"), 0)
+        self.quarantined: list[BadLine] = []
+
+    @property
+    def _of(self) -> tuple[str, str]:
+        return self.source.folder, self.source.name
+
+    def run(self) -> ImportedFile:
+        offset, line = self._resume()
+        resumed_after = line
+        try:
+            with self.source.path.open("rb") as file:
+                self.progress(self.source.name, offset, self.source.size)
+                for batch in self._batches(file, offset, line):
+                    line = batch.last
+                    self._count(self.wheel.write(partial(self._store, batch)))
+                    self._list(batch)
+                    self.progress(self.source.name, batch.end, self.source.size)
+                self._change(file)
+        except OSError as error:
+            raise StoreError(f"{self.source.path} cannot be read: {error.strerror}") from None
+        except StoreError as error:
+            raise StoreError(f"{error} of {self.source.name} up to line {line}; import again and it goes on from there") from None
+        return ImportedFile(
+            self.source.name,
+            lines=sum(self.counts.values()),
+            **self.counts,
+            quarantined=tuple(self.quarantined),
+            resumed_after=resumed_after,
         )
-        held: dict[tuple[str, ...], tuple[Any, ...]] = {(row[1],): row for row in rows}
-        new = {key: row for key, row in records.items() if key not in held}
-        db.executemany("INSERT INTO other_records (file, id, record) VALUES (?, ?, ?)", new.values())
-        return list(new), _set_aside(db, place, held, records)
 
-    def change(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> str:
-        db.execute("UPDATE other_records SET record = ? WHERE file = ? AND id = ?", (row[2], row[0], row[1]))
-        return str(row[1])
+    def _resume(self) -> tuple[int, int]:
+        """The offset and the line up to which an interrupted import brought this very file in; else 0 and 0."""
+
+        def look(db: sqlite3.Connection) -> tuple[int, int]:
+            row = db.execute("SELECT stamp, offset, line FROM imports WHERE folder = ? AND file = ?", self._of).fetchone()
+            if row is not None and row[0] == self.source.stamp:
+                return row[1], row[2]
+            db.execute("DELETE FROM import_changes WHERE folder = ? AND file = ?", self._of)
+            return 0, 0
+
+        return self.wheel.write(look)
+
+    # Reading: outside of any transaction.
+
+    def _batches(self, file: BinaryIO, offset: int, line: int) -> Iterator[_Batch]:
+        batch, first, begin = _Batch(), line, offset
+        for number, start, end, raw in _lines(file, offset, line, self.source.size):
+            self._take(batch, number, start, raw)
+            batch.end, batch.last = end, number
+            if number - first >= BATCH_LINES or end - begin >= BATCH_BYTES:
+                yield batch
+                batch, first, begin = _Batch(), number, end
+        if batch.end:
+            yield batch
+
+    def _take(self, batch: _Batch, number: int, start: int, raw: bytes) -> None:
+        if len(raw) > LONGEST_LINE:
+            reason = f"longer than {LONGEST_LINE >> 20} MB; only its beginning is kept here"
+            batch.bad.append((number, raw[:1000].decode(errors="replace"), reason))
+            return
+        raw = raw.strip()
+        if not raw:
+            return
+        text: str | bytes = raw
+        try:
+            text = raw.decode()
+            row = self.target.row(text)
+        except UnicodeDecodeError as error:
+            batch.bad.append((number, text, f"no UTF-8: {error.reason} at byte {error.start + 1}"))
+        except (ValueError, RecursionError) as error:
+            batch.bad.append((number, text, _reason(error)))
+        else:
+            key = self.target.key(row)
+            known = batch.lines.get(key)
+            if known is None:
+                batch.lines[key] = _Line(row, start, row)
+            else:
+                known.row, known.offset, known.repeats = row, start, known.repeats + 1
+
+    def _list(self, batch: _Batch) -> None:
+        for number, _, reason in batch.bad[: LISTED - len(self.quarantined)]:
+            self.quarantined.append(BadLine(self.source.name, number, reason))
+
+    def _count(self, counts: Mapping[str, int]) -> None:
+        for name, count in counts.items():
+            self.counts[name] += count
+
+    # Writing: each of these is one transaction.
+
+    def _store(self, batch: _Batch, db: sqlite3.Connection) -> dict[str, int]:
+        """Put the new rows of a batch in, and note the lines that would change a row."""
+        held = _held(db, self.target, list(batch.lines))
+        new = {key: line for key, line in batch.lines.items() if key not in held}
+        self._insert(db, new)
+        differing = {key: line for key, line in batch.lines.items() if key in held and held[key] != line.row}
+        noted = "FROM import_changes WHERE folder = ? AND file = ?"
+        if db.execute(f"SELECT 1 {noted} LIMIT 1", self._of).fetchone():
+            db.executemany(
+                f"DELETE {noted} AND key = ?", ((*self._of, dumps(key)) for key in batch.lines if key not in differing)
+            )
+        db.executemany(
+            "INSERT OR REPLACE INTO import_changes (folder, file, key, offset) VALUES (?, ?, ?, ?)",
+            ((*self._of, dumps(key), line.offset) for key, line in differing.items()),
+        )
+        db.executemany(
+            "INSERT OR IGNORE INTO import_quarantine (file, line, text, reason) VALUES (?, ?, ?, ?)",
+            ((self.source.name, *bad) for bad in batch.bad),
+        )
+        db.execute(
+            "INSERT OR REPLACE INTO imports (folder, file, stamp, offset, line) VALUES (?, ?, ?, ?, ?)",
+            (*self._of, self.source.stamp, batch.end, batch.last),
+        )
+        # Of a new record's lines the first adds it, and the last changes it when it says something else.
+        changed = sum(line.row != line.first for line in new.values())
+        lines = sum(1 + line.repeats for line in batch.lines.values())
+        return {"added": len(new), "changed": changed, "same": lines - len(new) - changed, "bad": len(batch.bad)}
+
+    def _insert(self, db: sqlite3.Connection, new: Mapping[tuple[str, ...], _Line]) -> None:
+        if not new:
+            return
+        target = self.target
+        after = db.execute(f"SELECT coalesce(max(position), 0) FROM {target.name}").fetchone()[0]
+        db.execute("UPDATE deriving SET paused = 1")
+        db.executemany(
+            f"INSERT INTO {target.name} ({_quoted(target.columns)}) VALUES ({', '.join('?' * len(target.columns))})",
+            (line.row for line in new.values()),
+        )
+        derive(db, target.name, after)
+        db.execute("UPDATE deriving SET paused = 0")
+        if target.kind:
+            self.wheel.tell_all_stored(db, target.kind, [" ".join(key) for key in new])
+
+    def _change(self, file: BinaryIO) -> None:
+        """Give the rows that differ the value of the last line that names them."""
+        while noted := self.wheel.read(self._noted):
+            batch: list[tuple[int, tuple[Any, ...]]] = []
+            size = 0
+            for offset in noted:
+                file.seek(offset)
+                raw = file.readline()
+                try:
+                    batch.append((offset, self.target.row(raw.removeprefix(BOM).strip().decode())))
+                except (ValueError, RecursionError):
+                    raise StoreError(f"{self.source.path} was changed while it was read: nothing more was taken") from None
+                size += len(raw)
+                if size >= BATCH_BYTES:
+                    break
+            self._count(self.wheel.write(partial(self._apply, batch)))
+
+    def _noted(self, db: sqlite3.Connection) -> list[int]:
+        rows = db.execute(
+            "SELECT offset FROM import_changes WHERE folder = ? AND file = ? ORDER BY offset LIMIT ?", (*self._of, BATCH_LINES)
+        )
+        return [offset for (offset,) in rows]
+
+    def _apply(self, batch: Sequence[tuple[int, tuple[Any, ...]]], db: sqlite3.Connection) -> dict[str, int]:
+        target = self.target
+        held = _held(db, target, [target.key(row) for _, row in batch])
+        changed = []
+        settings = ", ".join(f'"{name}" = ?' for name in target.columns)
+        for _, row in batch:
+            key = target.key(row)
+            if key not in held:
+                # Somebody took it out since its line was read.
+                self._insert(db, {key: _Line(row, 0, row)})
+            elif held[key] != row:
+                db.execute(f"UPDATE {target.name} SET {settings} WHERE {_where(target)}", (*row, *key))
+                changed.append(" ".join(key))
+        if target.kind:
+            self.wheel.tell_all_stored(db, target.kind, changed)
+        db.executemany(
+            "DELETE FROM import_changes WHERE folder = ? AND file = ? AND offset = ?",
+            ((*self._of, offset) for offset, _ in batch),
+        )
+        # Their lines were counted as saying nothing new when they were read.
+        return {"changed": len(changed), "same": -len(changed)}
 
 
-def _set_aside(
-    db: sqlite3.Connection,
-    place: tuple[str, str],
-    held: Mapping[tuple[str, ...], tuple[Any, ...]],
-    records: Mapping[tuple[str, ...], tuple[Any, ...]],
-) -> int:
-    """Let what differs from the wheel wait for the end of the file; what is as the wheel has it takes back what waited."""
-    same = [key for key, row in held.items() if tuple(row) == records[key]]
-    db.executemany(
-        "DELETE FROM import_waiting WHERE folder = ? AND file = ? AND key = ?", ((*place, json.dumps(key)) for key in same)
-    )
-    differing = ((key, records[key]) for key, row in held.items() if tuple(row) != records[key])
-    db.executemany(
-        "INSERT OR REPLACE INTO import_waiting VALUES (?, ?, ?, ?)",
-        ((*place, json.dumps(key), json.dumps(row)) for key, row in differing),
-    )
-    return len(same)
+def _lines(file: BinaryIO, offset: int, line: int, size: int) -> Iterator[tuple[int, int, int, bytes]]:
+    """Each line up to ``size`` bytes: its number, where it begins and ends, and the line, cut when it is too long."""
+    file.seek(offset)
+    while offset < size:
+        raw = file.readline(min(LONGEST_LINE + 1, size - offset))
+        if not raw:
+            return
+        end = offset + len(raw)
+        if len(raw) > LONGEST_LINE:
+            rest = raw
+            while rest and not rest.endswith(b"\n") and end < size:
+                rest = file.readline(min(1 << 20, size - end))
+                end += len(rest)
+        line += 1
+        yield line, offset, end, raw.removeprefix(BOM) if offset == 0 else raw
+        offset = end
 
 
-def _apply_waiting(wheel: Wheel, place: tuple[str, str], target: _Known | _Other, told: bool) -> int:
-    changed = 0
-    while True:
-
-        def apply(db: sqlite3.Connection) -> int:
-            rows = db.execute(
-                "SELECT key, record FROM import_waiting WHERE folder = ? AND file = ? ORDER BY key LIMIT ?", (*place, BATCH_LINES)
-            ).fetchall()
-            for key, row in rows:
-                id = target.change(db, tuple(json.loads(row)))
-                if told and isinstance(target, _Known):
-                    wheel.tell_stored(db, target.table.kind, id)
-                db.execute("DELETE FROM import_waiting WHERE folder = ? AND file = ? AND key = ?", (*place, key))
-            return len(rows)
-
-        count = wheel.write(apply)
-        changed += count
-        if count < BATCH_LINES:
-            return changed
+def _reason(error: Exception) -> str:
+    if isinstance(error, BadRecord):
+        return str(error)
+    if isinstance(error, json.JSONDecodeError):
+        return f"no JSON, or half of it: {error.msg.removesuffix(' at')} at character {error.pos + 1}"
+    return "nested too deep" if isinstance(error, RecursionError) else f"no JSON: {str(error).partition(';')[0]}"
 
 
-# --- export ----------------------------------------------------------------------------------------------------------
+# --- writing out ---------------------------------------------------------------------------------------------------
 
 
 def export_folder(wheel: Wheel, folder: str | Path, *, progress: Progress | None = None) -> ExportReport:
-    """Write a wheel as a folder of JSONL files, one record a line in the wheel's order, all of one state of the wheel.
+    """Write every record into ``*.jsonl`` files of a folder, made when it is not there, in the wheel's order.
 
-    Each file is written beside its place and moved there when it is whole; other files of the folder are left alone.
+    All of it is of one state of the wheel. Each file is replaced as a whole, once all are written; other files are left
+    alone. ``progress(file, done, total)`` is called with records. Raises StoreError when a file cannot be written; then no
+    file has changed.
     """
     folder = Path(folder)
+    told = progress or (lambda file, done, total: None)
+    made: list[tuple[Path, Path, ExportedFile]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with wheel.snapshot() as db:
-            counts = {table.file: db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0] for table in TABLES.values()}
-            counts.update(db.execute("SELECT file, count(*) FROM other_records GROUP BY file ORDER BY file").fetchall())
-            total, done = sum(counts.values()), 0
-            for table in TABLES.values():
-                _write_file(folder / table.file, _lines_of(db, table))
-                done += counts[table.file]
-                if progress is not None:
-                    progress(table.file, done, total)
-            for name in [name for name in counts if name not in {table.file for table in TABLES.values()}]:
-                rows = db.execute("SELECT record FROM other_records WHERE file = ? ORDER BY position", (name,))
-                _write_file(folder / name, (record for (record,) in rows))
-                done += counts[name]
-                if progress is not None:
-                    progress(name, done, total)
+            for name, total, lines in _contents(db):
+                draft = folder / f".{name}.{secrets.token_hex(6)}.tmp"
+                made.append((draft, folder / name, ExportedFile(name, total)))
+                told(name, 0, total)
+                with draft.open("x", encoding="utf-8", newline="\n") as file:
+                    for done, line in enumerate(lines, 1):
+                        file.write(line + "\n")
+                        if done % BATCH_LINES == 0 or done == total:
+                            told(name, done, total)
+                    file.flush()
+                    os.fsync(file.fileno())
+        for draft, path, _ in made:
+            os.replace(draft, path)
+        _sync(folder)
     except OSError as error:
-        raise StoreError(f"{error.filename or folder} cannot be written: {error.strerror or error}") from None
-    return ExportReport(counts)
-
-
-def _lines_of(db: sqlite3.Connection, table: Table) -> Iterator[str]:
-    cursor = db.execute(f"SELECT * FROM {table.name} ORDER BY position")
-    names = [column[0] for column in cursor.description]
-    for row in cursor:
-        yield dumps(from_row(table, dict(zip(names, row, strict=True))))
-
-
-def _write_file(path: Path, lines: Iterable[str]) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            for line in lines:
-                file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        room = "no room left on its disk" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else error.strerror
+        raise StoreError(f"cannot export to {folder}: {room}") from None
     finally:
-        beside.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
+        for draft, _, _ in made:
+            draft.unlink(missing_ok=True)
+    return ExportReport(folder, tuple(file for _, _, file in made))
+
+
+def _contents(db: sqlite3.Connection) -> Iterator[tuple[str, int, Iterator[str]]]:
+    """Each file to write: its name, how many records it gets, and their lines."""
+    for table in TABLES.values():
+        total = db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0]
+        yield table.file, total, (dumps(record) for record in writing.each(db, table.kind))
+    for name, total in db.execute("SELECT file, count(*) FROM other_records GROUP BY file ORDER BY file").fetchall():
+        if Path(name).name != name or not name.endswith(".jsonl") or name in KNOWN:
+            raise StoreError(f"other_records names the file {name!r}, which an export cannot write; give its rows another name")
+        rows = db.execute("SELECT record FROM other_records WHERE file = ? ORDER BY position", (name,))
+        yield name, total, (" ".join(record.splitlines()) for (record,) in rows)
+
+
+def _sync(folder: Path) -> None:
+    """Have the new names on disk, where the system can do that for a folder."""
     try:
-        os.fsync(folder)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
     finally:
-        os.close(folder)
+        os.close(handle)

@@ -103,6 +103,21 @@ def dumps(value: Any) -> str:
     return text if _encodable(text) else json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
+def loads(text: str) -> Any:
+    """What strict JSON says: raises ValueError for NaN, infinities and numbers beyond what a float can hold."""
+    return _DECODER.decode(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text} is no number that JSON can write again")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+
+
 def _encodable(text: str) -> bool:
     try:
         text.encode()
@@ -143,28 +158,28 @@ def to_row(table: Table, record: Any) -> tuple[Any, ...]:
     table.keys(record)
     values: list[Any] = []
     extra: dict[str, Any] = {}
-    for name, kind in table.columns.items():
-        value = record.get(name)
-        if value is not None and _fits(kind, value):
-            values.append(_column(kind, value))
-            if kind == TEXT and values[-1] != value:
-                extra[name] = value
-        else:
-            values.append(None)
-            if name in record:
-                extra[name] = value
-    for name in record:
-        if name not in table.columns:
-            extra[name] = record[name]
     try:
+        for name, kind in table.columns.items():
+            value = record.get(name)
+            if value is not None and _fits(kind, value):
+                values.append(_column(kind, value))
+                if kind == TEXT and values[-1] != value:
+                    extra[name] = value
+            else:
+                values.append(None)
+                if name in record:
+                    extra[name] = value
+        for name in record:
+            if name not in table.columns:
+                extra[name] = record[name]
         return (*values, dumps(extra) if extra else None)
-    except (ValueError, RecursionError):
-        raise BadRecord(f"this {table.kind} holds a number that JSON cannot write, or is nested too deep") from None
+    except (TypeError, ValueError, RecursionError):
+        raise BadRecord(f"this {table.kind} holds something that JSON cannot write, or is nested too deep") from None
 
 
 def from_row(table: Table, row: Any) -> dict[str, Any]:
     """A record from a row (a mapping of columns), with its fields in the order of the columns, then the unlisted ones."""
-    extra = json.loads(row["extra"]) if row["extra"] else {}
+    extra = _read(row["extra"])
     if not isinstance(extra, dict):
         extra = {}
     record: dict[str, Any] = {}
@@ -181,12 +196,24 @@ def from_row(table: Table, row: Any) -> dict[str, Any]:
     return {**record, **extra}
 
 
+def _read(column: Any) -> Any:
+    """A JSON column's value, None for what is no JSON: any SQLite tool may have written it."""
+    try:
+        return loads(column) if isinstance(column, str) else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def _value(kind: str, value: Any) -> Any:
-    if kind in (LIST, OBJECT) and isinstance(value, str):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if kind == LIST and isinstance(value, str):
+        # A text that is no list stands for itself, as the triggers read it.
+        read = _read(value)
+        return read if isinstance(read, list | str) or value == "null" else value
+    if kind == OBJECT and isinstance(value, str):
+        read = _read(value)
+        return value if read is None and value != "null" else read
     if kind == FLAG and value in (0, 1):
         return bool(value)
     return value

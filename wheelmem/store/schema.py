@@ -286,8 +286,8 @@ def _statements() -> list[str]:
         "INSERT INTO deriving VALUES (0)",
         "CREATE TABLE imports (folder TEXT NOT NULL, file TEXT NOT NULL, stamp TEXT NOT NULL, offset INTEGER NOT NULL, line INTEGER NOT NULL, "
         "PRIMARY KEY (folder, file)) WITHOUT ROWID",
-        "CREATE TABLE import_waiting (folder TEXT NOT NULL, file TEXT NOT NULL, key TEXT NOT NULL, record TEXT NOT NULL, "
-        "PRIMARY KEY (folder, file, key)) WITHOUT ROWID",
+        "CREATE TABLE import_changes (folder TEXT NOT NULL, file TEXT NOT NULL, key TEXT NOT NULL, offset INTEGER NOT NULL, "
+        "PRIMARY KEY (folder, file, offset), UNIQUE (folder, file, key)) WITHOUT ROWID",
         "CREATE TABLE import_quarantine (position INTEGER PRIMARY KEY, file TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL, "
         "reason TEXT NOT NULL, UNIQUE (file, line, text))",
         "CREATE TABLE places (place INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT NOT NULL, UNIQUE (kind, id))",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..contract import NotHeldError
 from .rows import KINDS, Table, from_row, to_row
 
-__all__ = ["delete", "get", "put", "select"]
+__all__ = ["delete", "each", "get", "put", "select"]
 
 
 def _row(cursor: sqlite3.Cursor, values: Sequence[Any]) -> dict[str, Any]:
@@ -44,6 +44,13 @@ def select(
     table = KINDS[kind]
     cursor = db.execute(f"SELECT * FROM {table.name} WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?", (*parameters, limit, offset))
     return [from_row(table, _row(cursor, values)) for values in cursor]
+
+
+def each(db: sqlite3.Connection, kind: str) -> Iterator[dict[str, Any]]:
+    """Every record of a kind, in the wheel's order, one after the other."""
+    table = KINDS[kind]
+    cursor = db.execute(f"SELECT * FROM {table.name} ORDER BY position")
+    return (from_row(table, _row(cursor, values)) for values in cursor)
 
 
 def put(db: sqlite3.Connection, kind: str, record: Mapping[str, Any]) -> str:

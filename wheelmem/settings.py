@@ -53,6 +53,7 @@ BUILT_IN = (
     Setting("busy_timeout", 60.0, "seconds a write waits for another writer"),
     Setting("data_dir", "", "the folder of a wheel's JSONL files, for import and export", env=("MW_DATA_DIR",)),
     Setting("api_url", "", "address of a served wheel, for the client and MCP", env=("MW_API_URL",)),
+    Setting("api_token", "", "bearer token sent to that address", secret=True),
 )
 
 

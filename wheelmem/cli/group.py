@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "judge": "concluding",
         "conclusions": "concluding",
     },
+    "Serve": {"mcp": "mcp"},
     "Look and set up": {
         "status": "asking",
         "settings": "setup",

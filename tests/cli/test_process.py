@@ -137,6 +137,11 @@ def test_matched_words_are_marked_on_a_terminal_and_nowhere_else(demo, process):
     assert b"\x1b" not in process(*arguments).stdout
 
 
+def test_a_terminal_sees_how_far_an_export_is_and_a_pipe_does_not(demo, process, tmp_path):
+    assert "100%" in on_a_terminal(["export", str(tmp_path / "out")])
+    assert process("export", tmp_path / "out").stderr == b""
+
+
 def test_json_is_never_coloured(demo):
     assert "\x1b" not in on_a_terminal(["search", "lantern", "--circle", FERRY, "--json"])
 

@@ -114,6 +114,59 @@ def test_the_demo_again_changes_nothing_and_keeps_off_other_wheels(cli, demo, ma
         assert wheel.count()["ceremonies"] == 1
 
 
+LINES = {
+    "nodes.jsonl": [
+        '{"id":"node:1","type":"human","name":"Ana"}',
+        '{"id":"node:1","type":"human","name":"Ana Ríos"}',
+        '{"id":"node:2","type":"hum',
+    ],
+    "ceremonies.jsonl": ['{"id":"ceremony:1","type":"opening","participants":"Ana","weather":"fog"}'],
+    "beats.jsonl": ['{"id":"beat:1","title":"teal","ceremonies":["ceremony:1"],"speaker":"node:1"}'],
+    "songs.jsonl": ['{"id":"song:1","key":"G"}'],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "store"
+    folder.mkdir()
+    for name, lines in LINES.items():
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+def test_a_folder_comes_in_is_found_and_goes_out_as_it_came(cli, folder, tmp_path):
+    result = cli("import", folder)
+    assert result.err.startswith("set aside: nodes.jsonl line 3: ")
+    assert result.err.count("\n") == 1
+    assert [line.split() for line in result.out.splitlines()][1] == ["nodes.jsonl", "3", "1", "1", "0", "1"]
+    assert "Ana Ríos" in cli("search", "teal", "--ceremony", "ceremony:1").out
+    again = json.loads(cli("import", folder, "--json").out)
+    assert all(file["added"] == file["changed"] == 0 for file in again["files"])
+    assert [(one["file"], one["line"]) for one in again["quarantined"]] == [("nodes.jsonl", 3)]
+    out = tmp_path / "out" / "deep"
+    assert {"file": "songs.jsonl", "lines": 1} in json.loads(cli("export", out, "--json").out)["files"]
+    for name, lines in LINES.items():
+        kept = [json.loads(line) for line in lines[-1:] if name != "nodes.jsonl"] or [json.loads(lines[1])]
+        assert [json.loads(line) for line in (out / name).read_text(encoding="utf-8").splitlines()] == kept
+    assert "ceremonies.jsonl" in cli("export", out).out
+
+
+def test_the_folder_may_be_named_by_the_environment(cli, folder):
+    cli("import", env={"MW_DATA_DIR": str(folder)})
+    assert "Name a folder" in cli("import", code=2).err
+    assert "Name a folder" in cli("export", code=2).err
+
+
+def test_a_folder_that_is_no_wheel_makes_none(cli, machine, tmp_path):
+    assert "no folder at" in cli("import", tmp_path / "gone", code=1).err
+    assert not (machine / "wheel.db").exists()
+    (tmp_path / "empty").mkdir()
+    assert "is no wheel" in cli("import", tmp_path / "empty", code=1).err
+    cli("init")
+    assert "/proc/nowhere" in cli("export", "/proc/nowhere", code=1).err
+
+
 SERVE = """
 import click
 from wheelmem import hookimpl

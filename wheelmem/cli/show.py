@@ -184,4 +184,4 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         start = "".join(cell + " " * (width - columns_of(cell) + 2) for cell, width in zip(row, widths, strict=False))
         for number, line in enumerate(wrap(row[-1], last) or [""]):
             text = (start if number == 0 else " " * left) + line
-            click.secho(text.rstrip(), bold=True if place == 0 else None)
+            click.echo(click.style(text.rstrip(), bold=True) if place == 0 else text.rstrip())

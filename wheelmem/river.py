@@ -292,7 +292,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Delivered:
-    """What a pass did for one provider. ``errors``: why records were refused, each reason once; ``away``: why it ended."""
+    """What a pass did for one provider. ``errors``: why records were refused, each reason once; ``away``: why some wait."""
 
     provider: str
     sent: int = 0
@@ -406,11 +406,11 @@ class River:
             except TimeoutError:
                 for done in passes:
                     done.away = done.away or f"not done within {seconds:g} s"
-        pending = {one["provider"]: one["pending"] for one in self.wheel.read(outbox.standing)}
+        standing = {one["provider"]: one for one in self.wheel.read(outbox.standing)}
         for done in passes:
-            done.pending = pending.get(done.provider, 0)
-            if not done.pending:
-                done.away = None
+            done.pending = standing[done.provider]["pending"]
+            # What was recorded during the pass waits too, for no fault.
+            done.away = (done.away or standing[done.provider].get("error")) if done.pending else None
         return passes
 
     async def _pass(self, provider: Any, done: Delivered, progress: Callable[[int], None]) -> None:

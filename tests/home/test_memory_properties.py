@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -324,7 +324,7 @@ def markdown(draw: st.DrawFn) -> tuple[str, list[tuple[str, list[str]]], list[st
             kind = draw(
                 st.sampled_from(["bullet", "star", "nested", "prose", "fence", "comment", "tail", "blank", "h3", "inline"])
             )
-            block = {
+            blocks: dict[str, Callable[[str], list[str]]] = {
                 "bullet": lambda fence: [f"- {word()}", f"  {word()}"],
                 "star": lambda fence: [f"* {word()}"],
                 "nested": lambda fence: [f"- {word()}", f"  - {word()}", "", f"    * {word()}"],
@@ -338,8 +338,8 @@ def markdown(draw: st.DrawFn) -> tuple[str, list[tuple[str, list[str]]], list[st
                 "blank": lambda fence: ["", "  "],
                 "h3": lambda fence: [f"### {word()}", "#" + word()],
                 "inline": lambda fence: [f"- {word()} <!-- {word()} --> {word()}"],
-            }[kind]  # fmt: skip
-            out += block(draw(st.sampled_from(["```", "~~~", "````"])))
+            }  # fmt: skip
+            out += blocks[kind](draw(st.sampled_from(["```", "~~~", "````"])))
     ending = draw(st.sampled_from(["\n", "\r\n"]))
     return ending.join([*out, ""]), kept, dropped
 

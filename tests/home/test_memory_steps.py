@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from homeworld import World, line, whole
 
-from wheelmem.home import cli
+from wheelmem.home import cli, session
 from wheelmem.home.folder import Home
 from wheelmem.home.log import Log
 
@@ -35,7 +35,7 @@ def prepare(world: World, name: str) -> None:
     text = "".join(line(n, session=f"s{n % 2 + 1}") + "\n" for n in range(1, 5))
     world.write("EPISODIC.jsonl", text + ('{"id":"01HX' if "torn" in name else ""))
     world.write("SEMANTIC.md", "facts")
-    world.ok("session", "register", "--session", "s2")
+    session.register(Home(str(world.home)), "s2")
 
 
 def at_step(number: int, then: Callable[[], None]) -> None:
@@ -55,7 +55,11 @@ def at_step(number: int, then: Callable[[], None]) -> None:
         setattr(os, step, instead(getattr(os, step)))
 
 
-def in_child(world: World, argv: list[str], number: int, then: Callable[[], None]) -> int:
+def nothing() -> None:
+    pass
+
+
+def in_child(world: World, argv: list[str], number: int = 0, then: Callable[[], None] = nothing) -> int:
     """Run the call in a process of its own that does `then` at a step; how it ended, as os.waitstatus_to_exitcode says."""
     pid = os.fork()
     if pid == 0:
@@ -103,10 +107,10 @@ def test_every_step(world: World, name: str, then: Callable[[], None], tmp_path_
         outcomes.add(state_after(world, name, before))
         text = world.text("EPISODIC.quarantine.jsonl")
         assert text in ("", '{"id":"01HX\n')
-        world.encode("--body", "goes on")
+        assert in_child(world, ["encode", "--body", "goes on", "--session", "s1"]) == 0
         if "torn" in name:
             assert world.text("EPISODIC.quarantine.jsonl") == '{"id":"01HX\n', "what was torn is kept, once"
-        assert "nothing to archive" in world.ok("drain", "--for-session", "s9", session="s9"), "no lock is left"
+        assert in_child(world, ["drain", "--for-session", "s9", "--session", "s9"]) == 0, "no lock is left"
         if end == 0:
             ends += 1
             if ends == 2 or then is kill:

@@ -11,9 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from homeworld import World, line
+from homeworld import World, clean_env, line
 
+from wheelmem.home import lock
 from wheelmem.home.cli import VERBS
+from wheelmem.home.folder import Home
 
 
 def test_version_and_usage(world: World) -> None:
@@ -247,6 +249,14 @@ def test_the_holder_writes_under_its_own_lock(world: World) -> None:
     assert "lock held" in world.refused("drain", session="s2")
 
 
+def test_a_lock_taken_for_a_call_is_not_the_session_s_own(world: World) -> None:
+    home = Home(str(world.home))
+    with lock.guard(home, "s1", "dream"):
+        assert '"verb":"dream"' in world.refused("drain")
+        assert "only its holder" in world.refused("lock", "release", session="s2")
+    assert world.ok("lock", "status") == "free\n"
+
+
 def test_a_lock_left_by_a_killed_call_keeps_nobody_out(world: World) -> None:
     world.encode("--body", "x")
     script = (
@@ -370,6 +380,17 @@ def test_a_stranger_s_classifier_and_one_that_fails(world: World) -> None:
     assert done.stderr.count(b"classifier mine failed on ") == 2
     assert world.text("SEMANTIC.md") == f"{world.work} markerless\n"
     assert [record["body"] for record in world.log()] == ["fail", "nonsense"]
+
+
+def test_wheelmem_memory_is_the_same_command(world: World) -> None:
+    argv = [sys.executable, "-m", "wheelmem", "memory"]
+    env = clean_env(world.user, AGENT_HOME=str(world.home))
+    for given in (["encode", "--body", "-x", "--session", "s1"], ["read", "--count"], ["read", "--help"], ["--version"]):
+        done = subprocess.run([*argv, *given], env=env, cwd=world.work, capture_output=True, text=True, check=True)
+        assert given[0] == "encode" or done.stdout == world.ok(*given)
+    assert [record["body"] for record in world.log()] == ["-x"]
+    done = subprocess.run([*argv, "drain", "3x"], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 # --- what starts with it -----------------------------------------------------------------------------------------------

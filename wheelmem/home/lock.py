@@ -33,8 +33,13 @@ class Found:
             value = None
         value = value if isinstance(value, dict) else {}
         self.session = value.get("session")
-        self.left_behind = value.get("host") == short_host() and "verb" in value and _unlocked(fd)
-        self.stale = self.age > STALE_MS or self.left_behind
+        self.for_a_call = "verb" in value
+        left_behind = self.for_a_call and value.get("host") == short_host() and _unlocked(fd)
+        self.stale = self.age > STALE_MS or left_behind
+
+    def is_held_by(self, session: str | None) -> bool:
+        """Whether this session took the lock to keep it across calls."""
+        return session is not None and self.session == session and not self.for_a_call and not self.stale
 
     def held(self) -> str:
         """The refusal, as one line."""
@@ -143,7 +148,7 @@ def guard(home: Home, session: str | None, verb: str) -> Iterator[None]:
     """Hold the lock for one call, unless this session holds it already; refused while another does."""
     with home.exclusive():
         found = find(home)
-        if found is not None and not found.stale and session is not None and found.session == session:
+        if found is not None and found.is_held_by(session):
             fd = -1
         else:
             if found is not None:

@@ -68,12 +68,9 @@ class Log:
         self._ready()
         return [(line.raw, line.record) for line in self._scan() if line.record is not None]
 
-    def _scan(self) -> list[Line]:
-        try:
-            with open(self.path, "rb") as file:
-                return list(_lines(file, os.fstat(file.fileno()).st_size))
-        except FileNotFoundError:
-            return []
+    def _scan(self) -> Iterator[Line]:
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
+            yield from _lines(file, os.fstat(file.fileno()).st_size)
 
     # --- writing
 
@@ -130,16 +127,24 @@ class Log:
                 return last
         except FileNotFoundError:
             return last
-        lines = self._scan()
-        ids = [x.record["id"] for x in lines if x.record is not None]
-        last = max(last, ulid_value(max(filter(is_ulid, ids), default="")) or 0)
-        bad = [x.raw for x in lines if x.record is None]
-        if bad or not self._ends_well():
-            self._set_aside(bad, [x.raw for x in lines if x.record is not None])
+        highest, good = "", True
+        for line in self._scan():
+            if line.record is None:
+                good = False
+            elif line.record["id"] > highest and is_ulid(line.record["id"]):
+                highest = line.record["id"]
+        last = max(last, ulid_value(highest) or 0)
+        if not good or not self._ends_well():
+            self._set_aside()
         self._remember(last, os.stat(self.path))
         return last
 
-    def _set_aside(self, bad: list[bytes], good: list[bytes]) -> None:
+    def _set_aside(self) -> None:
+        """Rewrite the log with its records alone; what is none goes to the quarantine by the same stroke."""
+        bad: list[bytes] = []
+        good: list[bytes] = []
+        for line in self._scan():
+            (bad if line.record is None else good).append(line.raw)
         files = {}
         if bad:
             try:

@@ -118,13 +118,18 @@ def test_a_wheel_that_is_none_is_told_in_a_line_and_ends_with_1(cli, tmp_path, c
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE t (a)")
-    for path, said in ((tmp_path / "gone.db", "wheelmem init"), (words, "no SQLite database"), (other, "but no wheel")):
-        before = path.read_bytes() if path.exists() else None
+    for path, said in (
+        (tmp_path / "gone.db", "wheelmem init"),
+        (tmp_path, "is a folder"),
+        (words, "no SQLite database"),
+        (other, "but no wheel"),
+    ):
+        before = path.read_bytes() if path.is_file() else None
         result = cli(*command, "--db", path, code=1)
         assert result.err.startswith("Error: ")
         assert said in result.err
         assert result.err.count("\n") == 1
-        assert (path.read_bytes() if path.exists() else None) == before
+        assert (path.read_bytes() if path.is_file() else None) == before
 
 
 def test_db_may_stand_before_the_command_or_after_it_or_in_the_environment(cli, demo, tmp_path):

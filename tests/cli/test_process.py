@@ -78,6 +78,13 @@ def test_a_reader_who_goes_away_is_no_error(demo):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_closed_outputs_are_no_error(demo):
+    for closed in (">&-", "2>&-"):
+        command = f"{sys.executable} -m wheelmem search lantern --circle {FERRY} {closed}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_full_disk_behind_standard_output_is_told_in_a_line(demo):
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-m", "wheelmem", "status"], stdout=full, stderr=subprocess.PIPE, text=True)

@@ -64,8 +64,10 @@ class App:
     def wheel(self, create: bool = False) -> Wheel:
         """The wheel, opened once and closed at the end of the run."""
         if self._wheel is None:
-            from ..store import open_wheel
+            from ..store import StoreError, open_wheel
 
+            if self.path.is_dir():
+                raise StoreError(f"{self.path} is a folder; a wheel is one file, such as {self.path / 'wheel.db'}")
             self._wheel = open_wheel(self.path, plugins=self.plugins, create=create, busy_timeout=self.settings["busy_timeout"])
             click.get_current_context().find_root().call_on_close(self._wheel.close)
             if self.receivers:

@@ -30,7 +30,8 @@ def run(argv: Sequence[str] | None) -> int:
     arguments = None if argv is None else list(argv)
     try:
         code = cli.main(args=arguments, prog_name="wheelmem", standalone_mode=False, obj=app, color=color)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None when somebody closed it
+            sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as end:
         return _exit_code(end.code)

@@ -142,6 +142,9 @@ def test_a_damaged_session_file_stops_nothing(world: World) -> None:
 def test_home_by_session(world: World) -> None:
     world.encode("--body", "x", "--name", "kit", home=False)
     assert world.ok("home", "--session", "s1", home=False) == f"{world.user}/.agents/kit\n"
+    assert world.ok("home", "--session", "s1") == f"{world.user}/.agents/kit\n"
+    world.encode("--body", "x")
+    assert world.ok("home", "--session", "s1") == f"{world.home}\n"
     assert "no home knows session" in world.refused("home", "--session", "zz", home=False)
 
 

@@ -425,7 +425,7 @@ def run_home(args: Args) -> None:
     homes = []
     if args["home"] is not None or args["name"] is not None or os.environ.get("AGENT_HOME"):
         homes.append(resolve_home(args))
-    elif os.path.isdir(agents_folder()):
+    if os.path.isdir(agents_folder()):
         homes += [Home(os.path.join(agents_folder(), name)) for name in sorted(os.listdir(agents_folder()))]
     knowing = [home.root for home in homes if session.entry(home, id) is not None]
     if not knowing:

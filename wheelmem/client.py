@@ -310,13 +310,11 @@ def _words(response: httpx.Response) -> str:
     return text or response.reason_phrase or "no reason given"
 
 
-def _settings_of(url: str, token: str | None, timeout: Any) -> dict[str, Any]:
+def _settings_of(url: str, token: str | None, headers: Mapping[str, str] | None, timeout: Any) -> dict[str, Any]:
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise ContractError(f"the address of a served wheel begins with http:// or https://, not {url!r}")
-    headers = {"accept": "application/json"}
-    if token:
-        headers["authorization"] = f"Bearer {token}"
-    return {"base_url": url.rstrip("/") + "/", "headers": headers, "timeout": timeout}
+    sent = {"accept": "application/json", **({"authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
+    return {"base_url": url.rstrip("/") + "/", "headers": sent, "timeout": timeout}
 
 
 # --- synchronous -----------------------------------------------------------------------------------------------------
@@ -434,9 +432,7 @@ class _Nodes(_Door):
 class _Edges(_Door):
     """Relations between nodes."""
 
-    def list(
-        self, *, from_id: str | None = None, to_id: str | None = None, limit: Limit = None, offset: int = 0
-    ) -> Page[Json]:
+    def list(self, *, from_id: str | None = None, to_id: str | None = None, limit: Limit = None, offset: int = 0) -> Page[Json]:
         """Edges, the newest first."""
         return self._send(_list_edges(from_id, to_id, limit, offset))
 
@@ -555,8 +551,8 @@ class _Episodes(_Door):
 class WheelClient:
     """A served wheel, called from synchronous code.
 
-    ``url`` is its address; ``token`` is sent as a bearer token; ``timeout`` is httpx's (120 s, 10 s to connect), and
-    ``transport`` httpx's as well. Close it, or use it in a ``with``.
+    ``url`` is its address; ``token`` is sent as a bearer token, ``headers`` with every request; ``timeout`` is httpx's (120 s,
+    10 s to connect), and ``transport`` httpx's as well. Close it, or use it in a ``with``.
     """
 
     def __init__(
@@ -564,10 +560,11 @@ class WheelClient:
         url: str,
         *,
         token: str | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: httpx.Timeout | float | None = TIMEOUT,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._http = httpx.Client(**_settings_of(url, token, timeout), transport=transport)
+        self._http = httpx.Client(**_settings_of(url, token, headers, timeout), transport=transport)
         self.memory = _Memory(self)
         self.nodes = _Nodes(self)
         self.edges = _Edges(self)
@@ -841,10 +838,11 @@ class AsyncWheelClient:
         url: str,
         *,
         token: str | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: httpx.Timeout | float | None = TIMEOUT,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._http = httpx.AsyncClient(**_settings_of(url, token, timeout), transport=transport)
+        self._http = httpx.AsyncClient(**_settings_of(url, token, headers, timeout), transport=transport)
         self.memory = _AsyncMemory(self)
         self.nodes = _AsyncNodes(self)
         self.edges = _AsyncEdges(self)

@@ -106,9 +106,7 @@ def test_the_fixtures_hand_out_what_an_arm_is_handed(generated_reach: GeneratedR
     ],
 )
 @pytest.mark.filterwarnings("ignore::wheelmem.retrieval.ArmWarning")
-def test_a_broken_arm_breaks_as_it_says(
-    generated_wheel: Any, generated_case: Case, broken_arm: Any, way: str, said: str
-) -> None:
+def test_a_broken_arm_breaks_as_it_says(generated_wheel: Any, generated_case: Case, broken_arm: Any, way: str, said: str) -> None:
     settings = Settings(env={"WHEELMEM_ARM_TIMEOUT": "0.2"})
     memory = create_memory(wheel=generated_wheel, providers=[], arms=[broken_arm(way, name=way), arms.Arm()], settings=settings)
     answer = run(memory, memory.search(query=generated_case.query, scope=generated_case.scope))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ GARDEN = "circle:garden"
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
-    yield Environment(tmp_path_factory.mktemp("examples"), PACKAGES)
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Environment(tmp_path_factory.mktemp("examples"), PACKAGES)
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +24,9 @@ def wheel(environment: Environment) -> Path:
     for kind, record in (
         ("node", {"id": GARDEN, "type": "circle", "name": "Garden"}),
         ("ceremony", {"id": "ceremony:1", "type": "talking_circle", "direction": "south", "circle_id": GARDEN}),
-        ("beat", {"id": "beat:1", "direction": "east", "title": "The old lantern", "description": "hung by the bridge", "ceremonies": ["ceremony:1"]}),
-        ("beat", {"id": "beat:2", "direction": "west", "title": "A bridge", "description": "with a lantern that is old", "ceremonies": ["ceremony:1"]}),
-    ):  # fmt: skip
+        ("beat", {"id": "beat:1", "title": "The old lantern", "description": "by the bridge", "ceremonies": ["ceremony:1"]}),
+        ("beat", {"id": "beat:2", "title": "A bridge", "description": "a lantern that is old", "ceremonies": ["ceremony:1"]}),
+    ):
         done = environment.run("-c", STORE, str(path), kind, json.dumps(record))
         assert done.returncode == 0, done.stderr
     return path

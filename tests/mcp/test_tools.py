@@ -104,7 +104,7 @@ async def test_a_conclusion_is_made_and_judged(demo_wheel: Wheel) -> None:
         assert node["id"] in {source["wheel_id"] for source in found["sources"]}
         assert "leave out about" in await refused(client, "memory_conclude", id=node["id"], status="rejected", by="x", about="y")
         assert "give content, kind as well" in await refused(client, "memory_conclude", about=MIRA)
-        assert "holds no conclusion" in await refused(client, "memory_conclude", id="node:knowledge:no", status="rejected", by="x")
+        assert "holds no conclusion" in await refused(client, "memory_conclude", id="node:no", status="rejected", by="x")
         wrong = {**made, "source_event_ids": ["beat:no"]}
         assert "holds no record beat:no" in await refused(client, "memory_conclude", **wrong)
 
@@ -148,7 +148,13 @@ async def test_the_resources(demo_wheel: Wheel) -> None:
         person = json.loads((await client.read_resource(uri("person", MIRA))).contents[0].text)
         assert (person["name"], person["kind"]) == ("Mira Oyelaran", "person")
         assert person["latest"]
-        for address in (uri("ceremony", "ceremony:no"), uri("person", "nobody"), uri("reach", "{"), "wheelmem://tree/1", "http://x/"):
+        for address in (
+            uri("ceremony", "ceremony:no"),
+            uri("person", "nobody"),
+            uri("reach", "{"),
+            "wheelmem://tree/1",
+            "http://x/",
+        ):
             with pytest.raises(MCPError) as caught:
                 await client.read_resource(address)
             assert "Traceback" not in str(caught.value)

@@ -93,9 +93,7 @@ def create_server(house: House) -> Server[Any]:
         more = str(start + PAGE) if len(with_errors) > start + PAGE else None
         return types.ListResourcesResult(resources=resources, next_cursor=more)
 
-    async def list_templates(
-        context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(context: Context, params: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(
             resource_templates=[
                 types.ResourceTemplate(

@@ -72,7 +72,11 @@ _SCOPE = {
 }
 _COMMON = {
     "scope": _SCOPE,
-    "limit": {"type": "integer", "minimum": 1, "description": f"How many sources at the most: 12 unless given, never over {MAX_LIMIT}."},
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "description": f"How many sources at the most: 12 unless given, never over {MAX_LIMIT}.",
+    },
     "explain": {"type": "boolean", "description": "Say of each source which arms found it."},
     "arms": {**_IDS, "description": "The only arms to ask, by name; all of them when absent."},
 }

@@ -28,9 +28,7 @@ class BrokenArm:
         self.way = way
         self.name = name
 
-    def retrieve(
-        self, db: sqlite3.Connection, question: Any, reach: Any, found: Sequence[Any], limit: int
-    ) -> Iterable[Any]:
+    def retrieve(self, db: sqlite3.Connection, question: Any, reach: Any, found: Sequence[Any], limit: int) -> Iterable[Any]:
         if self.way == "raises":
             raise RuntimeError("broken on purpose")
         if self.way == "nonsense":

@@ -204,9 +204,7 @@ def _part(case: Case) -> None:
     """Sort the rows into what the scope reaches and what lies outside; written apart from the store's own way on purpose."""
     ceremonies = [row for kind, row in case.rows if kind == "ceremony"]
     edges = [row for kind, row in case.rows if kind == "edge"]
-    seats = [
-        {"person_id": row["from_id"], "circle_id": row["to_id"]} for row in edges if row["relationship_type"] == "member_of"
-    ]
+    seats = [{"person_id": row["from_id"], "circle_id": row["to_id"]} for row in edges if row["relationship_type"] == "member_of"]
     reach = resolve_reach(case.scope, ceremonies, seats)
     reached = set(reach.ceremonies)
     held = {row["id"] for row in ceremonies}

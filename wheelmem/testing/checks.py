@@ -222,9 +222,7 @@ def assert_deterministic(
             _compare(arm, case, "in another process, with another order of sets, it answers otherwise", expected, found)
 
 
-def _in_process(
-    arm: Any, examples: int, seed: int, plugin: object | None, hash_seed: str
-) -> list[list[tuple[str, str]]]:
+def _in_process(arm: Any, examples: int, seed: int, plugin: object | None, hash_seed: str) -> list[list[tuple[str, str]]]:
     name = getattr(plugin, "__name__", None)
     try:
         packed = pickle.dumps((arm, None if plugin is None or isinstance(name, str) else plugin))

@@ -109,9 +109,7 @@ def another_time(package: str) -> Iterator[None]:
     """Until left, the clocks of ``time`` and ``datetime`` tell another time, also where a module of ``package`` imported them
     by name."""
     modules = [time, datetime]
-    modules += [
-        module for name, module in list(sys.modules.items()) if module is not None and name.partition(".")[0] == package
-    ]
+    modules += [module for name, module in list(sys.modules.items()) if module is not None and name.partition(".")[0] == package]
     changed = []
     try:
         for module in modules:

@@ -104,11 +104,3 @@ def render_cell(value: Any, column: str, table: str | None, database: str, datas
     from . import cells
 
     return cells.render(datasette, database, table, column, value)
-
-
-@hookimpl(optionalhook=True)
-def canned_queries(datasette: Any, database: str, actor: Any) -> Any:
-    """0.65: a keeper's queries, whatever the wheel's name is."""
-    from . import keeping
-
-    return keeping.queries_for(datasette, database)

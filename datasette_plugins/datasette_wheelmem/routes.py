@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import access, asking, openapi, records
+from . import access, asking, openapi, pages, records
 
 __all__ = ["routes"]
 
@@ -33,4 +33,4 @@ ABOUT_THE_SERVER = r"^/-/(metadata|config|databases|threads)(\.(?P<format>json))
 
 def routes() -> list[tuple[str, Callable[..., Any]]]:
     """(pattern, view) of each."""
-    return [*asking.ROUTES, *records.ROUTES, *openapi.ROUTES, (ABOUT_THE_SERVER, _about_the_server)]
+    return [*asking.ROUTES, *records.ROUTES, *openapi.ROUTES, *pages.ROUTES, (ABOUT_THE_SERVER, _about_the_server)]

@@ -29,7 +29,7 @@ from .contract import (
     question_text,
 )
 from .reach import is_empty_scope, resolve_reach
-from .retrieval import Match, retrieve
+from .retrieval import Match, Watch, retrieve
 from .store import reading
 from .store.connections import ReadConnection
 from .store.wheel import Wheel
@@ -98,9 +98,7 @@ class Memory:
         self.arms = tuple(arms)
         self.classifiers = tuple(classifiers)
         self.settings = settings
-        self._kept: _StoreWheel | _OtherWheel = (
-            _StoreWheel(wheel, self) if isinstance(wheel, Wheel) else _OtherWheel(wheel)
-        )
+        self._kept: _StoreWheel | _OtherWheel = _StoreWheel(wheel, self) if isinstance(wheel, Wheel) else _OtherWheel(wheel)
         self._pins: tuple[tuple[Scope, ...], ...] = ()
         self._fixed_note: str | None = None
 
@@ -190,9 +188,7 @@ class Memory:
 
     # --- how it is answered -----------------------------------------------------------------------------------------
 
-    def _asked(
-        self, verb: str, query: str, scope: Any, limit: Any, explain: bool, arms: Iterable[str] | None
-    ) -> _Asked:
+    def _asked(self, verb: str, query: str, scope: Any, limit: Any, explain: bool, arms: Iterable[str] | None) -> _Asked:
         names = None if arms is None else tuple(dict.fromkeys([arms] if isinstance(arms, str) else arms))
         known = [arm.name for arm in self.arms]
         for name in names or ():
@@ -252,9 +248,7 @@ class Memory:
                 notes.append(f"{provider.name} did not answer: {_why(error)}")
         return None, notes
 
-    def _believed(
-        self, asked: _Asked, provider: str, answer: ProviderAnswer, look: _Look
-    ) -> tuple[list[Source], int]:
+    def _believed(self, asked: _Asked, provider: str, answer: ProviderAnswer, look: _Look) -> tuple[list[Source], int]:
         """A provider's sources as they may be shown, and how many claimed a record that is not in reach."""
         believed: dict[tuple[str, str], Source] = {}
         dropped = 0
@@ -297,18 +291,22 @@ class Memory:
         chosen = names if names is not None else self.settings["arms"]
         return [arm for arm in self.arms if not chosen or arm.name in chosen]
 
-    def weigh(self, question: Question, notes: list[str]) -> dict[str, float]:
+    def weigh(self, question: Question, notes: list[str], watch: Watch) -> dict[str, float]:
         """What each arm counts: the settings' weights, times what the first classifier with something to say says."""
         weights = {arm.name: float(self.settings["weights"].get(arm.name, 1.0)) for arm in self.arms}
         for classifier in self.classifiers:
-            if not hasattr(classifier, "weigh"):
+            if not hasattr(classifier, "weigh") or (type(classifier), classifier.name) in _switched_off:
                 continue
+            begin, end = watch
+            begin(classifier, self.settings["arm_timeout"])
             try:
                 said = classifier.weigh(question)
                 factors = None if said is None else {str(name): float(value) for name, value in said.items()}
             except Exception as error:
                 notes.append(f"classifier {classifier.name} failed ({type(error).__name__}) and was left out")
                 continue
+            finally:
+                end()
             if factors is not None:
                 return {name: weight * max(0.0, factors.get(name, 1.0)) for name, weight in weights.items()}
         return weights
@@ -343,11 +341,16 @@ class _StoreWheel:
             arms = [arm for arm in memory.wanted_arms(asked.arms) if (type(arm), arm.name) not in _switched_off]
             off = [arm.name for arm in memory.wanted_arms(asked.arms) if arm not in arms]
             try:
-                look = await self._snapshot(lambda db, job, arms=arms: self._first(db, job, memory, asked, arms))  # type: ignore[misc]
+
+                def first(db: ReadConnection, job: Job[_Look], arms: Sequence[Any] = arms) -> _Look:
+                    return self._first(db, job, memory, asked, arms)
+
+                look = await self._snapshot(first)
             except Hung as hung:
                 _switched_off.add((type(hung.step), hung.step.name))
+                part = "arm" if hasattr(hung.step, "retrieve") else "classifier"
                 notes.append(
-                    f"arm {hung.step.name} did not come back within {memory.settings['arm_timeout']:g} s; "
+                    f"{part} {hung.step.name} did not come back within {memory.settings['arm_timeout']:g} s; "
                     "it is switched off until this process ends"
                 )
                 continue
@@ -367,16 +370,17 @@ class _StoreWheel:
             look.matches = [(item.record, Explain() if asked.explain else None) for item in found]
         else:
             ready = []
+            watch = (job.begin, job.end)
+            seconds = memory.settings["arm_timeout"]
             for arm in arms:
-                why = arm.ready(db) if hasattr(arm, "ready") else None
+                why = _unready(arm, db, seconds, watch)
                 if why is None:
                     ready.append(arm)
                 elif asked.arms is not None:
                     look.notes.append(f"arm {arm.name} is not ready: {why}")
             question = asked.question(resolved.reach)
-            weights = memory.weigh(question, look.notes)
-            watch = (job.begin, job.end)
-            got = retrieve(db, question, resolved, ready, weights, memory.settings["arm_timeout"], watch)
+            weights = memory.weigh(question, look.notes, watch)
+            got = retrieve(db, question, resolved, ready, weights, seconds, watch)
             look.notes += got.notes
             matches = got.matches[: asked.limit]
             look.keys = [match.found.record_id for match in matches]
@@ -472,9 +476,7 @@ class _OtherWheel:
         if asked.verb == "about" and not asked.query:
             return sorted(records, key=lambda record: record.at or "", reverse=True)[: asked.limit]
         by_key = {(record.wheel_kind, record.wheel_id): record for record in records}
-        return [
-            by_key[source.wheel_kind, source.wheel_id] for source in match_records(asked.query, by_key.values(), asked.limit)
-        ]
+        return [by_key[source.wheel_kind, source.wheel_id] for source in match_records(asked.query, by_key.values(), asked.limit)]
 
     async def look_again(
         self, memory: Memory, asked: _Asked, first: _Look, claims: Sequence[tuple[str, str]], answer: str
@@ -514,6 +516,21 @@ def _intersect(reach: Reach, allowed: Sequence[Reach]) -> Reach:
         ceremonies=tuple(id for id in reach.ceremonies if id in ceremonies),
         episodes=tuple(path for path in reach.episodes if path in episodes),
     )
+
+
+def _unready(arm: Any, db: ReadConnection, seconds: float, watch: Watch) -> str | None:
+    """Why an arm cannot be asked, None when it can; one that cannot even tell is asked, and fails there."""
+    if not hasattr(arm, "ready"):
+        return None
+    begin, end = watch
+    begin(arm, seconds)
+    try:
+        why = arm.ready(db)
+        return None if why is None else str(why)
+    except Exception:
+        return None
+    finally:
+        end()
 
 
 # --- small parts -----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from .contract import ArmReport, Question
 from .store.connections import ReadConnection
 from .store.reading import ReachedRecord, ResolvedReach, reached
 
-__all__ = ["ArmWarning", "FoundRecord", "Match", "Retrieved", "retrieve"]
+__all__ = ["ArmWarning", "FoundRecord", "Match", "Retrieved", "Watch", "retrieve"]
 
 # How many records each arm may bring: enough that fusing can lift one that several arms rank low.
 DEPTH = 100
@@ -60,6 +60,8 @@ class Retrieved:
 
 
 Ranking = list[tuple[ReachedRecord, float, str | None]]
+# (begin a step that may take so many seconds, end it): how whoever runs the arms can tell that one hangs.
+Watch = tuple[Callable[[Any, float], None], Callable[[], None]]
 
 
 def retrieve(
@@ -69,12 +71,9 @@ def retrieve(
     arms: Sequence[Any],
     weights: Mapping[str, float],
     seconds: float,
-    watch: tuple[Callable[[Any, float], None], Callable[[], None]] | None = None,
+    watch: Watch | None = None,
 ) -> Retrieved:
-    """Ask each arm, in the snapshot of ``db``, and fuse. ``seconds`` is what one arm may take.
-
-    ``watch`` is a pair of functions (begin step, end step) by which whoever runs this can tell that an arm hangs.
-    """
+    """Ask each arm, in the snapshot of ``db``, and fuse. ``seconds`` is what one arm may take."""
     result = Retrieved()
     rankings: dict[str, Ranking] = {}
     begin, end = watch or (lambda step, seconds: None, lambda: None)

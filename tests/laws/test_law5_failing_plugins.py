@@ -107,6 +107,27 @@ def test_three_arms_in_a_row_that_hang_cost_a_note_each(bench: Bench) -> None:
     assert "switched off" in (again.note or "")
 
 
+@pytest.mark.parametrize("fault", ["hangs", "raises", "nonsense"])
+def test_a_classifier_that_fails_costs_its_weights_only(bench: Bench, fault: str) -> None:
+    class Weighs:
+        name = "moody"
+
+        def weigh(self, question: Any) -> Any:
+            if fault == "hangs":
+                time.sleep(600)
+            if fault == "raises":
+                raise ValueError("no")
+            return {"good": "much"}
+
+    rows = [("ceremony", {"id": "ceremony:0", "type": "opening"})]
+    quick = load_settings(env={"WHEELMEM_ARM_TIMEOUT": "0.2"})
+    with bench.wheel(rows) as wheel:
+        memory = create_memory(wheel=wheel, providers=[], arms=[good()], classifiers=[Weighs()], settings=quick)
+        answer = run(memory, memory.search(query="opening", scope={"ceremonies": "ceremony:0"}))
+    assert [source.wheel_id for source in answer.sources] == ["ceremony:0"]
+    assert "classifier moody " in (answer.note or "")
+
+
 class Provider:
     name = "faulty"
 

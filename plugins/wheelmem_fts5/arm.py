@@ -44,6 +44,7 @@ class KeywordArm:
     ) -> list[tuple[int, float, str | None]]:
         query = read_query(db, text)
         inside = within(db, reach)
+        inside.forget()
         scores: dict[int, float] = {}
         # Terms in the question's order, always: floating-point sums depend on it.
         for term in query.terms:

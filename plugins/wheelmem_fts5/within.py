@@ -24,8 +24,6 @@ from .words import Phrase, Term, quoted
 
 __all__ = ["Postings", "Within", "within"]
 
-# Kept for the arms that follow within the same snapshot: so many postings at the most.
-KEPT = 200_000
 # The words inside ids such as node:human:1772000000001:ada are no words of the text.
 _ID_WORDS = {"node": "human|agent", "human": "human", "agent": "agent"}
 # The parts of the index in which words of spaceless scripts may begin; numbers, since 3月 is one word.
@@ -114,11 +112,12 @@ class Within:
         """The records of the reach that hold a term, or are by or about somebody called so."""
         found = self._kept.get(term)
         if found is None:
-            found = self._parts(term.stem) if term.part else self._whole(term)
-            if sum(map(len, self._kept.values())) + len(found) > KEPT:
-                self._kept.clear()
-            self._kept[term] = found
+            found = self._kept[term] = self._parts(term.stem) if term.part else self._whole(term)
         return found
+
+    def forget(self) -> None:
+        """Let go of the postings read so far: they are kept for arms that look at the same question, and no longer."""
+        self._kept.clear()
 
     def _whole(self, term: Term) -> Postings:
         every = self._ids(f"SELECT json_group_array(doc) FROM {TERMS} WHERE term = ?", term.stem)

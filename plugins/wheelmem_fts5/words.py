@@ -18,13 +18,16 @@ __all__ = ["MOST_TERMS", "STOP", "Phrase", "Query", "Term", "quoted", "read_quer
 # A pasted page has more words than tell anything; its longest are kept, since they are the rarest.
 MOST_TERMS = 64
 
-# What the host leaves out, and the function words too short for the host to look at, with the ends of don't, I'm, we'll.
+# What the host leaves out, less what tells records apart once they are weighed by rarity; the function words too short for
+# the host to look at, and the ends of don't, I'm, we'll.
+_TELLING = """after again before get here like make many might much must never new now old once one only over put say see son
+still through two use"""
 _SHORT = """a an am as at be by do go he i if in is it me my no of on or so to up us we
 d ll m re s t ve im ive didn doesn don isn wasn won couldn wouldn shouldn hasn haven hadn aren weren
 did does doing done having were went am ours yours hers itself himself herself myself yourself themselves
 au aux ce de du en et il je la le lui ma me mes moi mon ne ni on ou sa se si ta te tes toi ton tu un ses
 qu c j l n y est"""
-STOP = STOPWORDS | frozenset(_SHORT.split())
+STOP = (STOPWORDS - frozenset(_TELLING.split())) | frozenset(_SHORT.split())
 
 # Scripts that put no spaces between words (and Hangul, which hangs its particles on them). A run of them is one word to
 # the index, so what is asked for may stand anywhere inside one.
@@ -86,12 +89,18 @@ def _words(text: str) -> _Words:
     text = readable(text)
     found = [(raw, stem, part) for token, stemmed in stems(text) for raw, stem, part in _pieces(token, stemmed)]
     distinct = list(dict.fromkeys(found))
-    kept = [word for word in distinct if word[0] not in STOP] or distinct
+    texts = [phrase for phrase in phrases(text) if stems(phrase)]
+    # A phrase of function words alone is looked for by them: what holds it must be found before it can be kept.
+    needed = {stem for phrase in texts for stem in _all_stop(stems(phrase))}
+    kept = [word for word in distinct if word[0] not in STOP or word[1] in needed] or distinct
     if len(kept) > MOST_TERMS:
         longest = frozenset(sorted(kept, key=lambda word: -len(word[0]))[:MOST_TERMS])
         kept = [word for word in kept if word in longest]
-    quoted_parts = (phrase for phrase in phrases(text) if stems(phrase))
-    return _Words(tuple(kept), tuple(Phrase(phrase, SPACELESS.search(phrase) is not None) for phrase in quoted_parts))
+    return _Words(tuple(kept), tuple(Phrase(phrase, SPACELESS.search(phrase) is not None) for phrase in texts))
+
+
+def _all_stop(words: tuple[tuple[str, str], ...]) -> list[str]:
+    return [stem for _, stem in words] if all(raw in STOP for raw, _ in words) else []
 
 
 def _pieces(token: str, stem: str) -> list[tuple[str, str, bool]]:

@@ -59,7 +59,8 @@ class Caller:
         """Refuse a caller who lacks one of these permissions."""
         for action in actions:
             if not await self.may(action):
-                raise Refusal(403, f"this needs the permission {action}")
+                first = "sign in first; " if self.actor is None else ""
+                raise Refusal(403, f"{first}this needs the permission {action}")
         if self.scopes == () and "memory-read" not in actions:
             raise Refusal(403, f"the policy {self.house.settings['policy']} lets you reach nothing here")
 

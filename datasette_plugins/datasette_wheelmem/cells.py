@@ -17,7 +17,10 @@ from .served import served
 
 __all__ = ["render"]
 
-PEOPLE = {"speaker", "participant", "witness", "from_id", "to_id", "person", "other", "person_id", "about", "derived_by", "judged_by"}
+PEOPLE = {"speaker", "participant", "witness", "from_id", "to_id", "person", "other", "person_id", "about"} | {
+    "derived_by",
+    "judged_by",
+}
 CIRCLES = {"circle_id"}
 CEREMONIES = {"ceremony_id", "closes"}
 SUBJECTS = {"subject_id"}

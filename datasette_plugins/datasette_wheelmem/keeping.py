@@ -17,11 +17,11 @@ NAME = "wheel"
 @cache
 def read(name: str) -> dict[str, Any]:
     """One of the packaged files, ``metadata.yml`` or ``datasette.yml``: inside the package, or beside it in a checkout."""
-    import yaml
+    from datasette.utils import parse_metadata
 
     for folder in (HERE, HERE.parent.parent):
         if (folder / name).is_file():
-            return dict(yaml.safe_load((folder / name).read_text(encoding="utf-8")))
+            return dict(parse_metadata((folder / name).read_text(encoding="utf-8")))
     raise FileNotFoundError(f"{name} is missing from this installation of wheelmem")
 
 

@@ -24,13 +24,16 @@ ONE_OR_MORE: Json = {"anyOf": [TEXT, TEXTS]}
 OBJECT: Json = {"type": "object"}
 
 
-def _object(required: Iterable[str] = (), closed: bool = False, **properties: Json) -> Json:
+def _object(required: Iterable[str] = (), **properties: Json) -> Json:
     made: Json = {"type": "object", "properties": properties}
     if required:
         made["required"] = list(required)
-    if closed:
-        made["additionalProperties"] = False
     return made
+
+
+def _closed(**properties: Json) -> Json:
+    """An object that may have no other fields."""
+    return _object(**properties) | {"additionalProperties": False}
 
 
 def _ref(name: str) -> Json:
@@ -55,8 +58,7 @@ _QUESTION: Json = {**WORDS, "maxLength": MAX_QUESTION}
 
 SCHEMAS: Json = {
     "Error": _object(["error"], error={**TEXT, "description": "What was wrong and what to do, in one line."}),
-    "Scope": _object(
-        closed=True,
+    "Scope": _closed(
         ceremonies=ONE_OR_MORE,
         subject_id=ONE_OR_MORE,
         circle_id=ONE_OR_MORE,
@@ -159,7 +161,7 @@ SCHEMAS: Json = {
         speaker=TEXT,
         witnesses=TEXTS,
     ),
-    "BeatChange": _object(closed=True, speaker=WORDS, witnesses=TEXTS),
+    "BeatChange": _closed(speaker=WORDS, witnesses=TEXTS),
     "DiaryEntry": _object(
         ["participant", "content"],
         id=TEXT,
@@ -389,7 +391,7 @@ def describe(base_url: str = "/") -> Json:
         "info": {
             "title": "wheelmem",
             "version": __version__,
-            "description": "A wheel's memory over HTTP. Send a bearer token, or the cookie of a signed-in browser on the same site.",
+            "description": "A wheel's memory over HTTP. Send a bearer token, or the cookie of a browser signed in on the same site.",
         },
         "servers": [{"url": base_url.rstrip("/") or "/"}],
         "paths": _paths(),

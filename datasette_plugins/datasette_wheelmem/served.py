@@ -14,10 +14,11 @@ from weakref import WeakKeyDictionary
 from wheelmem.contract import WheelmemError
 from wheelmem.memory import Memory, create_memory
 from wheelmem.plugins import PluginHost, load_plugins
-from wheelmem.river import River, bind, enroll
+from wheelmem.river import River
 from wheelmem.settings import Settings, load_settings
 from wheelmem.store import Wheel, open_wheel
 from wheelmem.store.connections import ReadConnection, transaction
+from wheelmem.store.outbox import enroll
 
 from . import access
 from .web import Refusal
@@ -38,11 +39,11 @@ class Served:
         self.database = database
         self.wheel = wheel
         self.settings = settings
-        self.providers = bind(wheel, wheel.plugins.providers(settings))
+        self.providers = wheel.plugins.providers(settings)
         self.memory: Memory = create_memory(wheel=wheel, providers=self.providers, settings=settings)
         self.policies = {policy.name: policy for policy in wheel.plugins.items("register_policies", settings)}
         self.actors: Mapping[str, Any] = configuration(datasette).get("actors") or {}
-        self.river = River(wheel, wheel.plugins.providers(settings), write=self.write)
+        self.river = River(wheel, self.providers, write=self.write)
         self._busy = int(settings["busy_timeout"] * 1000)
 
     async def read(self, fn: Callable[[ReadConnection], T]) -> T:

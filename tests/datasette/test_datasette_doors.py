@@ -232,8 +232,8 @@ async def test_diary(owner: Program) -> None:
 
 async def test_what_was_recorded_is_found_at_once(owner: Program) -> None:
     beat = {"direction": "south", "title": "A word like quillwort", "ceremonies": ["ceremony:demo:o2"]}
-    status, made = await owner("POST", "/api/narrative/beats", beat)
-    status, found = await owner("POST", "/api/memory/search", {"query": "quillwort", "scope": ORCHARD})
+    _, made = await owner("POST", "/api/narrative/beats", beat)
+    _, found = await owner("POST", "/api/memory/search", {"query": "quillwort", "scope": ORCHARD})
     assert [source["wheel_id"] for source in found["sources"]] == [made["id"]]
 
 

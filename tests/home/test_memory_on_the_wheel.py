@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import partial
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,19 @@ from wheelmem.home.record import Refused, short_host
 from wheelmem.home.wheel import boundary_subject, ceremony_id, home_rows, import_home
 from wheelmem.memory import create_memory, run
 from wheelmem.store import open_wheel
-from wheelmem.store.writing import get
 
 
 def bring(world: World) -> dict[str, int]:
     with open_wheel(world.folder / "wheel.db") as wheel:
+
+
+        def keep(rows: list[tuple[str, dict[str, Any]]]) -> dict[str, int]:
+            fresh = [(kind, row) for kind, row in rows if wheel.get(kind, row["id"]) is None]
+            wheel.write(lambda db: [wheel.store(db, kind, row) for kind, row in fresh])
+            return Counter(kind for kind, _ in fresh)
+
         home, boundaries = Home(str(world.home)), Boundaries(Config(None))
-        return wheel.write(  # all of it in one transaction
-            lambda db: import_home(home, boundaries, partial(get, db), partial(wheel.store, db))
-        )
+        return import_home(home, boundaries, lambda id: wheel.get("diary", id) is not None, keep)
 
 
 def ask(world: World, question: str, scope: dict[str, Any]) -> list[str]:
@@ -141,6 +145,6 @@ def test_odd_records_come_over(world: World) -> None:
 
 def test_a_home_must_be_there_and_have_a_name(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="there is no home"):
-        import_home(Home(str(tmp_path / "agent")), Boundaries(Config(None)), lambda kind, id: None, lambda kind, row: None)
+        import_home(Home(str(tmp_path / "agent")), Boundaries(Config(None)), lambda id: None, lambda rows: {})
     with pytest.raises(Refused, match="no letter or digit"):
         list(home_rows(Home(str(tmp_path / "---")), Boundaries(Config(None)).of_record))

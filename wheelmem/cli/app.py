@@ -71,7 +71,7 @@ class App:
             self._wheel = open_wheel(self.path, plugins=self.plugins, create=create, busy_timeout=self.settings["busy_timeout"])
             click.get_current_context().find_root().call_on_close(self._wheel.close)
             if self.receivers:
-                from ..river import enroll
+                from ..store.outbox import enroll
 
                 enroll(self._wheel, self.receivers)
         return self._wheel

@@ -68,7 +68,7 @@ def _run(river: River, as_json: bool) -> None:
     import asyncio
 
     pending = river.status()["pending"]
-    if as_json:
+    if as_json or not pending:
         passes = asyncio.run(river.deliver())
     else:
         with click.progressbar(length=pending, label="delivering") as bar:

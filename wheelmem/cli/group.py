@@ -24,6 +24,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "export": "storing",
         "demo": "demo",
         "memory": "home",
+        "import-home": "home",
     },
     "Send and conclude": {
         "deliver": "delivering",

@@ -48,7 +48,7 @@ def complete_arms(ctx: click.Context, param: click.Parameter, incomplete: str) -
 _SCOPE = (
     ("--circle", "circle_id", True, "Every ceremony of this circle."),
     ("--ceremony", "ceremonies", True, "This ceremony, and what closes it."),
-    ("--subject", "subject_id", True, "Every ceremony about this subject."),
+    ("--subject", "subject_id", True, "Every ceremony about this subject; a path is the boundary of an agent's home."),
     ("--episode", "episode_path", True, "Every ceremony of this episode, and its chronicle."),
     ("--participant", "participant", False, "Every ceremony this person sat in, and those of their circles."),
     ("--exclude", "exclude_ceremonies", True, "Leave this ceremony out of all that."),
@@ -86,6 +86,8 @@ def _scope(options: dict[str, Any]) -> dict[str, Any]:
         value = options.pop(field)
         if not value:
             continue
+        if field == "subject_id":
+            value = tuple(map(_subject, value))
         # One value stays one, as somebody writing JSON by hand would write it.
         scope[field] = list(value) if multiple and (len(value) > 1 or field == "exclude_ceremonies") else value
         if isinstance(scope[field], tuple):
@@ -99,6 +101,17 @@ def _scope(options: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ContractError('--scope must be a JSON object, such as \'{"circle_id": "circle:…"}\'')
     return found
+
+
+def _subject(value: str) -> str:
+    """A subject's id; a path stands for the boundary of an agent's home there, on this machine."""
+    if not value.startswith(("/", "./", "../", "~/")) and value not in (".", "..", "~"):
+        return value
+    from os.path import expanduser
+
+    from ..home.wheel import boundary_subject
+
+    return boundary_subject(expanduser(value))
 
 
 def parse_json(text: str, what: str) -> Any:

@@ -16,7 +16,7 @@ import click
 from ..contract import Answer, Source
 from ..text import fold, query_terms
 
-__all__ = ["holdings", "plain", "print_json", "screen_width", "show_answer", "show_table", "wrap"]
+__all__ = ["counted", "holdings", "plain", "print_json", "screen_width", "show_answer", "show_table", "wrap"]
 
 MAX_WIDTH = 100
 _WORD = re.compile(r"[^\W_]+")
@@ -101,9 +101,9 @@ def show_answer(answer: Answer, query: str = "") -> None:
     """Mode, note, the answer, then the sources."""
     width = screen_width()
     places = {source.ceremony_id for source in answer.sources if source.ceremony_id}
-    count = _counted(len(answer.sources), "source")
+    count = counted(len(answer.sources), "source")
     if places:
-        count += f" from {_counted(len(places), 'ceremony', 'ceremonies')}"
+        count += f" from {counted(len(places), 'ceremony', 'ceremonies')}"
     mode = answer.mode if answer.provider == "wheel" else f"{answer.mode} by {plain(answer.provider)}"
     for place, line in enumerate(wrap(f"{mode} · {count}", width)):
         head = mode if place == 0 and line.startswith(mode) else ""
@@ -167,10 +167,11 @@ def holdings(counts: Mapping[str, int]) -> str:
     """How many rows each table of a wheel holds, in words."""
     one = {"nodes": "node", "edges": "edge", "ceremonies": "ceremony", "beats": "beat", "diary": "diary entry"}
     many = {"diary": "diary entries"}
-    return ", ".join(_counted(number, one.get(table, table), many.get(table, table)) for table, number in counts.items())
+    return ", ".join(counted(number, one.get(table, table), many.get(table, table)) for table, number in counts.items())
 
 
-def _counted(number: int, one: str, many: str | None = None) -> str:
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: ``no sources``, ``1 source``, ``2 sources``."""
     return f"{number or 'no':{',' if number else ''}} {one if number == 1 else many or one + 's'}"
 
 

@@ -116,14 +116,17 @@ def usage(verb: str | None = None) -> str:
 
 
 def resolve_home(args: Args) -> Home:
+    return find_home(args["home"], args["name"])
+
+
+def find_home(folder: str | None, name: str | None) -> Home:
     """--home, else $AGENT_HOME, else --name under ~/.agents."""
-    if args["home"] is not None:
-        if not args["home"]:
+    if folder is not None:
+        if not folder:
             raise Wrong("--home is empty: give a folder")
-        return Home(check_words("--home", args["home"]))
+        return Home(check_words("--home", folder))
     if os.environ.get("AGENT_HOME"):
         return Home(check_words("$AGENT_HOME", os.environ["AGENT_HOME"]))
-    name = args["name"]
     if name is None:
         raise Refused("which home? give --home DIR or --name NAME, or set $AGENT_HOME")
     if name in ("", ".", "..") or "/" in name:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from .boundary import Boundaries
@@ -19,6 +20,8 @@ from .log import Log, archives
 from .record import Refused, body_text, short_host, ulid_ms
 
 Row = dict[str, Any]
+# So many rows go into one transaction of the wheel: other writers get in between.
+BATCH = 1000
 _LAST_MS = 253402300799999  # the last moment of the year 9999
 
 
@@ -79,17 +82,22 @@ def home_rows(
 def import_home(
     home: Home,
     boundaries: Boundaries,
-    get: Callable[[str, str], Mapping[str, Any] | None],
-    put: Callable[[str, Row], object],
+    held: Callable[[str], object],
+    keep: Callable[[list[tuple[str, Row]]], Mapping[str, int]],
 ) -> dict[str, int]:
-    """Bring a home onto a wheel by its `get(kind, id)` and `put(kind, row)`; how many rows of each kind were new."""
+    """Bring a home onto a wheel; how many rows of each kind were new.
+
+    `held(diary_id)` tells whether the wheel holds a capture; `keep(rows)` stores some of the rows in one transaction, those
+    aside whose id the wheel holds, and says how many of each kind it stored. An import that is cut off adds the rest when
+    it is run again.
+    """
     if not home.exists():
         raise Refused(f"there is no home at {home.root}")
     new = {"node": 0, "ceremony": 0, "diary": 0}
-    for kind, row in home_rows(home, boundaries.of_record, lambda id: get("diary", id) is not None):
-        if get(kind, row["id"]) is None:
-            put(kind, row)
-            new[kind] += 1
+    rows = home_rows(home, boundaries.of_record, held)
+    while batch := list(islice(rows, BATCH)):
+        for kind, count in keep(batch).items():
+            new[kind] += count
     return new
 
 

@@ -78,7 +78,9 @@ def import_home(app: App, home: str | None, name: str | None, config: str | None
         with wheel.snapshot() as db:
             held = {id for (id,) in db.execute("SELECT id FROM diary WHERE id LIKE 'diary:home:%'")}
         # How much is new shows only when it has been read: the bar counts, and does not pretend to know the end.
-        with click.progressbar(length=0, label=found.name, file=sys.stderr, show_percent=False, show_pos=True, hidden=not sys.stderr.isatty()) as bar:
+        with click.progressbar(
+            length=0, label=found.name, file=sys.stderr, show_percent=False, show_pos=True, hidden=not sys.stderr.isatty()
+        ) as bar:
             new = bring(found, boundaries, held.__contains__, keep)
     except Refused as error:
         if error.code == 2:

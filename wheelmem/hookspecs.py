@@ -51,7 +51,8 @@ class ArmReach(Protocol):
 
 
 class FoundRecord(Protocol):
-    """What an earlier arm found: handed to arms of stage ``follow``, best first, all arms of stage ``find`` together."""
+    """What earlier arms found, fused, best first: handed to arms of stage ``follow`` (what the finders found) and of stage
+    ``favour`` (what both found). ``arm`` is the first of those that found it."""
 
     record_id: int
     score: float
@@ -61,8 +62,12 @@ class FoundRecord(Protocol):
 class Arm(Protocol):
     """A way to find records within a reach.
 
-    ``name`` is what ``--arm`` and the settings call it; ``stage`` is ``find`` (from the question alone) or ``follow``
-    (from what the finders found).
+    ``name`` is what ``--arm`` and the settings call it; ``stage`` is ``find`` (from the question alone), ``follow`` (from
+    what the finders found) or ``favour`` (some of what was found counts for more).
+
+    The scores of finders and followers may be on any scale: the host takes them as shares of the arm's best. Those of a
+    ``favour`` arm are on the scale of the scores it was handed, and are added to them; it adds no records. An arm may have a
+    ``weight``, what it counts when neither the settings nor a classifier say otherwise (1.0).
     """
 
     name: str

@@ -29,7 +29,7 @@ from .contract import (
     question_text,
 )
 from .reach import is_empty_scope, resolve_reach
-from .retrieval import Match, Watch, retrieve
+from .retrieval import Match, Watch, own_weight, retrieve
 from .store import reading
 from .store.connections import ReadConnection
 from .store.wheel import Wheel
@@ -292,8 +292,9 @@ class Memory:
         return [arm for arm in self.arms if not chosen or arm.name in chosen]
 
     def weigh(self, question: Question, notes: list[str], watch: Watch) -> dict[str, float]:
-        """What each arm counts: the settings' weights, times what the first classifier with something to say says."""
-        weights = {arm.name: float(self.settings["weights"].get(arm.name, 1.0)) for arm in self.arms}
+        """What each arm counts: the settings' weights, else the arm's own, times what the first classifier to speak says."""
+        set_to = self.settings["weights"]
+        weights = {arm.name: float(set_to.get(arm.name, own_weight(arm))) for arm in self.arms}
         for classifier in self.classifiers:
             if not hasattr(classifier, "weigh") or (type(classifier), classifier.name) in _switched_off:
                 continue

@@ -8,22 +8,26 @@ in which rows happen to lie.
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from .contract import ArmReport, Question
+from .contract import ArmReport, Question, Record
 from .store.connections import ReadConnection
 from .store.reading import ReachedRecord, ResolvedReach, reached
+from .text import fold
 
 __all__ = ["ArmWarning", "FoundRecord", "Match", "Retrieved", "Watch", "retrieve"]
 
 # How many records each arm may bring: enough that fusing can lift one that several arms rank low.
 DEPTH = 100
+# In this order; each is given what those before it found.
+STAGES = ("find", "follow", "favour")
 # How many SQLite instructions pass between two looks at the clock.
 STEPS = 20_000
 
@@ -77,19 +81,22 @@ def retrieve(
     result = Retrieved()
     rankings: dict[str, Ranking] = {}
     begin, end = watch or (lambda step, seconds: None, lambda: None)
-    follow: list[FoundRecord] | None = None
-    for arm in sorted(arms, key=lambda arm: getattr(arm, "stage", "find") != "find"):
-        if getattr(arm, "stage", "find") != "find" and follow is None:
-            follow = [
+    stage = STAGES[0]
+    found: tuple[FoundRecord, ...] = ()
+    favours: dict[str, Ranking] = {}
+    for arm in sorted(arms, key=lambda arm: STAGES.index(_stage(arm))):
+        if _stage(arm) != stage:
+            stage = _stage(arm)
+            found = tuple(
                 FoundRecord(match.found.record_id, match.score, match.reports[0].arm) for match in fuse(rankings, weights)
-            ]
+            )
         db.offer(reach)
         # The grace lets an interrupted statement end by itself before the whole thread is given up.
         begin(arm, seconds + 0.5)
         deadline = time.monotonic() + seconds
         db.set_progress_handler(lambda deadline=deadline: time.monotonic() > deadline, STEPS)  # type: ignore[misc]
         try:
-            rows = list(islice(arm.retrieve(db, question, reach, tuple(follow or ()), DEPTH), 10 * DEPTH))
+            rows = list(islice(arm.retrieve(db, question, reach, found, DEPTH), 10 * DEPTH))
         except sqlite3.OperationalError as error:
             if "interrupted" in str(error):
                 result.notes.append(f"arm {arm.name} did not answer within {seconds:g} s and was left out")
@@ -104,9 +111,14 @@ def retrieve(
             end()
         ranking = _checked(db, question, reach, arm, rows, result)
         if ranking:
-            rankings[arm.name] = ranking
-    result.matches = fuse(rankings, weights)
+            (favours if stage == "favour" else rankings)[arm.name] = ranking
+    result.matches = without_repeats(fuse(rankings, weights, favours))
     return result
+
+
+def _stage(arm: Any) -> str:
+    stage = getattr(arm, "stage", "find")
+    return stage if stage in STAGES else "follow"
 
 
 def _failed(result: Retrieved, arm: Any, error: Exception) -> None:
@@ -147,24 +159,93 @@ def _checked(
     return ranking[:DEPTH]
 
 
-def fuse(rankings: Mapping[str, Ranking], weights: Mapping[str, float]) -> list[Match]:
-    """One list from the arms' lists: each arm's scores as shares of its best, weighed and added.
+def own_weight(arm: Any) -> float:
+    """What an arm counts when nobody says otherwise: its ``weight``, 1.0 without one."""
+    weight = getattr(arm, "weight", 1.0)
+    return float(weight) if isinstance(weight, int | float) and math.isfinite(weight) and weight >= 0 else 1.0
+
+
+def fuse(
+    rankings: Mapping[str, Ranking], weights: Mapping[str, float], favours: Mapping[str, Ranking] | None = None
+) -> list[Match]:
+    """One list from the arms' lists: each arm's scores as shares of its best, weighed and added; then what arms favour.
 
     Shares rather than ranks, since an arm's distance between its first and its tenth says how sure it is; of its own best
-    rather than of a fixed scale, since arms score on scales of their own.
+    rather than of a fixed scale, since arms score on scales of their own. A list that is cut off at ``DEPTH`` is measured
+    from its last score, not from zero: what was cut off gets nothing, so what was nearly cut off gets next to nothing.
+
+    ``favours`` are on the scale of the fused scores already (see ``wheelmem.hookspecs.Arm``), and are added as they are.
     """
     totals: dict[int, float] = {}
     reports: dict[int, list[ArmReport]] = {}
     records: dict[int, ReachedRecord] = {}
-    for name in sorted(rankings):
-        ranking = rankings[name]
-        top = max((score for _, score, _ in ranking), default=0.0)
+
+    def add(name: str, ranking: Ranking, share_of: Callable[[float], float]) -> None:
         for rank, (found, score, path) in enumerate(ranking, 1):
-            share = score / top if top > 0 else 1.0 / rank
-            totals[found.record_id] = totals.get(found.record_id, 0.0) + weights.get(name, 1.0) * share
-            reports.setdefault(found.record_id, []).append(ArmReport(name, rank, score, path))
-            records[found.record_id] = found
+            id = found.record_id
+            totals[id] = totals.get(id, 0.0) + weights.get(name, 1.0) * share_of(score)
+            reports.setdefault(id, []).append(ArmReport(name, rank, score, path))
+            records[id] = found
+
+    for name in sorted(rankings):
+        scores = [score for _, score, _ in rankings[name]]
+        add(name, rankings[name], _shares(scores))
+    for name in sorted(favours or {}):
+        known = [item for item in (favours or {})[name] if item[0].record_id in records]
+        add(name, known, lambda score: score)
     # Rounded, so that sums that are equal on paper are equal here, and then a tie.
     matches = [Match(records[id], round(total, 12), tuple(reports[id])) for id, total in totals.items()]
     matches.sort(key=lambda match: (-match.score, *match.found.order))
     return matches
+
+
+def _shares(scores: Sequence[float]) -> Callable[[float], float]:
+    """What part of the way from the least to the best a score stands; the least is zero, unless the list was cut off there."""
+    top, least = max(scores, default=0.0), min(scores, default=0.0)
+    floor = least if len(scores) >= DEPTH else min(0.0, least)
+    if top <= floor:
+        return lambda score: 1.0
+    return lambda score: (score - floor) / (top - floor)
+
+
+def without_repeats(matches: Sequence[Match]) -> list[Match]:
+    """The same words recorded twice stand once, at the better place, the other named beside them.
+
+    Words are the same when the shorter text stands in the longer and is most of it: a turn, and the diary entry that quotes
+    it. Thanks and greetings, which are often said twice, are too short to count.
+    """
+    kept: list[Match] = []
+    texts: list[str] = []
+    repeats: dict[int, list[str]] = {}
+    for match in matches:
+        text = _said(match.found.record)
+        at = next((at for at, other in enumerate(texts) if _same(text, other)), None) if text else None
+        if at is None:
+            kept.append(match)
+            texts.append(text)
+        else:
+            repeats.setdefault(at, []).append(match.found.record.wheel_id)
+    return [replace(match, duplicates=tuple(repeats[at])) if at in repeats else match for at, match in enumerate(kept)]
+
+
+_LABEL = re.compile(r"\A\[[^\]\n]*\]\s*")
+_SPACES = re.compile(r"[\W_]+")
+# Fewer letters than this are said again and again.
+SHORTEST = 24
+
+
+def _said(record: Record) -> str:
+    """What a record says, folded, without its label and a turn's title; empty when that is too little to be a repeat."""
+    text = _LABEL.sub("", record.text)
+    if record.wheel_kind == "beat":
+        title, _, rest = text.partition("\n")
+        text = rest or title
+    if record.wheel_kind == "ceremony" or len(text) < SHORTEST:
+        return ""
+    said = _SPACES.sub(" ", fold(text)).strip()
+    return f" {said} " if len(said) >= SHORTEST else ""
+
+
+def _same(one: str, other: str) -> bool:
+    short, long = (one, other) if len(one) <= len(other) else (other, one)
+    return 4 * len(short) >= 3 * len(long) and short in long

@@ -7,6 +7,7 @@ any SQLite tool counts at once. Writers of the wheel seal again when the list of
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from array import array
@@ -134,13 +135,15 @@ _sharing = Lock()
 def _sealed(db: sqlite3.Connection, stamp: bytes) -> Measures:
     with _sharing:
         found = _shared.get(stamp)
-    if found is None:
-        found = _read(db)
-        with _sharing:
-            while len(_shared) >= KEPT:
-                del _shared[next(iter(_shared))]
-            _shared[stamp] = found
-    return found
+    return found or _share(stamp, _read(db))
+
+
+def _share(stamp: bytes, made: Measures) -> Measures:
+    with _sharing:
+        while len(_shared) >= KEPT:
+            del _shared[next(iter(_shared))]
+        _shared[stamp] = made
+    return made
 
 
 def _read(db: sqlite3.Connection) -> Measures:
@@ -201,4 +204,7 @@ def seal(db: sqlite3.Connection) -> None:
     )
     db.execute("DELETE FROM records_fts_changed")
     db.execute("DELETE FROM records_fts_seal")
-    db.execute("INSERT INTO records_fts_seal VALUES (randomblob(16), ?, ?)", (_blob(made.counts), _blob(made.totals)))
+    stamp = os.urandom(16)
+    db.execute("INSERT INTO records_fts_seal VALUES (?, ?, ?)", (stamp, _blob(made.counts), _blob(made.totals)))
+    # Should this transaction be rolled back, nobody will ever ask for the stamp.
+    _share(stamp, made)

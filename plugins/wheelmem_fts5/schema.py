@@ -12,7 +12,8 @@ TERMS = "records_fts_terms"
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 
 _TABLES = (
-    f"CREATE VIRTUAL TABLE {INDEX} USING fts5 (text, content='records', content_rowid='record_id', tokenize='{TOKENIZER}')",
+    # Datasette and sqlite-utils know a table's index by content="…", in these very quotes.
+    f'CREATE VIRTUAL TABLE {INDEX} USING fts5 (text, content="records", content_rowid="record_id", tokenize=\'{TOKENIZER}\')',
     f"CREATE VIRTUAL TABLE {TERMS} USING fts5vocab ({INDEX}, instance)",
     # Where each record has its home and how long it is, as it was when last sealed: see measures.py.
     "CREATE TABLE records_fts_blocks (kind INTEGER NOT NULL, block INTEGER NOT NULL, homes BLOB NOT NULL, lengths BLOB NOT NULL, "

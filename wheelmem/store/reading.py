@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..contract import Reach, Record, Scope
@@ -19,6 +19,7 @@ __all__ = [
     "ResolvedReach",
     "all_reached",
     "claimed",
+    "confined",
     "intersect",
     "is_record",
     "kinds",
@@ -86,7 +87,8 @@ def resolve(db: sqlite3.Connection, scope: Scope) -> ResolvedReach:
     return found
 
 
-def _resolve(db: sqlite3.Connection, scope: Scope) -> ResolvedReach:
+def _resolve(db: sqlite3.Connection, scope: Scope, only: frozenset[str] | None = None) -> ResolvedReach:
+    """The reach, as though the wheel held no ceremonies but ``only`` (None: all there are)."""
     if is_empty_scope(scope):
         return ResolvedReach(Reach(scope))
     people = scope.named("participant")
@@ -96,6 +98,7 @@ def _resolve(db: sqlite3.Connection, scope: Scope) -> ResolvedReach:
         for (circle,) in db.execute("SELECT circle_id FROM seats WHERE person_id = ?", (clean(person),))
     ]
     circles = scope.named("circle_id") + [seat["circle_id"] for seat in seats]
+    # The plus takes the column's affinity away: with it, the index on what a ceremony closes could not be used.
     rows = db.execute(
         f"""
         WITH RECURSIVE candidates (position, id) AS (
@@ -106,7 +109,7 @@ def _resolve(db: sqlite3.Connection, scope: Scope) -> ResolvedReach:
                 IN (SELECT value FROM json_each(:episodes))
             UNION SELECT c.position, c.id FROM ceremony_participants p JOIN ceremonies c ON c.id = p.ceremony_id
                 WHERE p.participant IN (SELECT value FROM json_each(:people))
-            UNION SELECT c.position, c.id FROM candidates JOIN ceremonies c ON {CLOSES.replace("{t}.", "c.")} = candidates.id
+            UNION SELECT c.position, c.id FROM candidates JOIN ceremonies c ON {CLOSES.replace("{t}.", "c.")} = +candidates.id
         )
         SELECT c.position, c.id, c.type, c.participants, c.circle_id, c.subject_id, c.episode_path, c.closes, c.research_context
         FROM candidates JOIN ceremonies c USING (position) ORDER BY c.position
@@ -122,6 +125,8 @@ def _resolve(db: sqlite3.Connection, scope: Scope) -> ResolvedReach:
     positions = {}
     ceremonies = []
     for position, id, type, participants, circle, subject, episode, closes, context in rows:
+        if only is not None and id not in only:
+            continue
         positions[id] = position
         ceremonies.append(
             {
@@ -303,6 +308,26 @@ def intersect(db: sqlite3.Connection, reach: ResolvedReach, others: Sequence[Res
     )
     places = reach.place_set & other.place_set
     return _of_places(db, kept, places, {place: id for place, id in reach.ceremony_of.items() if place in places})
+
+
+def confined(db: sqlite3.Connection, scope: Scope, bounds: Iterable[Sequence[Scope]]) -> ResolvedReach:
+    """What a scope reaches inside each of the bounds; a bound is what its scopes reach together.
+
+    A ceremony outside the bounds leads nowhere, not even to a closing inside them: naming it is like naming one that the
+    wheel does not hold.
+    """
+    whole = found = resolve(db, scope)
+    for scopes in bounds:
+        found = intersect(db, found, [resolve(db, one) for one in scopes])
+    if len(found.reach.ceremonies) == len(whole.reach.ceremonies):
+        return found
+    held = frozenset(_resolve(db, scope, frozenset(found.reach.ceremonies)).reach.ceremonies)
+    if held.issuperset(found.reach.ceremonies):
+        return found
+    lost = {place for place, id in found.ceremony_of.items() if id not in held}
+    ceremony_of = {place: id for place, id in found.ceremony_of.items() if place not in lost}
+    kept = replace(found.reach, ceremonies=tuple(id for id in found.reach.ceremonies if id in held))
+    return _of_places(db, kept, found.place_set - lost, ceremony_of)
 
 
 def _of_places(

@@ -197,4 +197,7 @@ def record_stored(db: sqlite3.Connection, kind: str, id: str) -> None:
 
     Called inside the transaction that stored it, in a savepoint of its own: raising undoes what this plugin did, is
     reported, and the record stands.
+
+    An import calls it for each record of a transaction, once all of them are stored. An implementation that asks for
+    neither ``kind`` nor ``id`` has nothing to tell them apart by, and is called once for them all.
     """

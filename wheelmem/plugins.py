@@ -85,6 +85,11 @@ class PluginHost:
             made.append((implementation.plugin_name, ask))
         return made
 
+    def wants(self, name: str, hook: str) -> frozenset[str]:
+        """The arguments of ``hook`` that this plugin's implementation asks for."""
+        found = getattr(self.manager.hook, hook).get_hookimpls()
+        return frozenset(wanted for one in found if one.plugin_name == name for wanted in one.argnames)
+
     def registered(self, hook: str, settings: Settings) -> list[tuple[str, Any]]:
         """What plugins register through ``hook``, with the plugin's name; of two with one name the first stays."""
         found: dict[str, tuple[str, Any]] = {}

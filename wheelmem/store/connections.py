@@ -104,6 +104,7 @@ def open_writer(path: Path, busy_timeout: float) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         raise StoreError(f"cannot open {path}: {error}") from None
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA cache_size = -32000")
     return connection
 
 

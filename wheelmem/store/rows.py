@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -29,6 +30,11 @@ class Table:
     file: str
     key: tuple[str, ...]
     columns: dict[str, str]
+
+    @cached_property
+    def places(self) -> dict[str, tuple[int, str]]:
+        """For each column its place in a row and its type."""
+        return {name: (place, kind) for place, (name, kind) in enumerate(self.columns.items())}
 
     def keys(self, record: Mapping[str, Any]) -> tuple[str, ...]:
         """What tells a record apart; raises BadRecord when it is missing, blank or no text."""
@@ -99,7 +105,7 @@ KINDS = {table.kind: table for table in TABLES.values()}
 
 def dumps(value: Any) -> str:
     """Compact JSON, readable where it can be; a lone surrogate stays escaped, since no text column can hold it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _WRITE(value)
     return text if _encodable(text) else json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
@@ -116,9 +122,12 @@ def _finite(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+_WRITE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def _encodable(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -131,24 +140,23 @@ def clean(text: str) -> str:
     return text if _encodable(text) else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _fits(kind: str, value: Any) -> bool:
-    if kind == TEXT:
-        return isinstance(value, str)
-    if kind == LIST:
-        return isinstance(value, list | str)
-    if kind == OBJECT:
-        return isinstance(value, dict)
-    if kind == FLAG:
-        return isinstance(value, bool)
-    return (isinstance(value, float) and isfinite(value)) or (isinstance(value, int) and not isinstance(value, bool) and value in SQLITE_INTEGERS)
+_NOTHING = object()
 
 
 def _column(kind: str, value: Any) -> Any:
+    """What the column holds of a value; ``_NOTHING`` when it cannot give the value back as it came."""
     if kind == TEXT:
-        return clean(value)
-    if kind in (LIST, OBJECT):
-        return dumps(value)
-    return int(value) if kind == FLAG else value
+        return clean(value) if isinstance(value, str) else _NOTHING
+    if kind == LIST:
+        return "[]" if value == [] else dumps(value) if isinstance(value, list | str) else _NOTHING
+    if kind == OBJECT:
+        return "{}" if value == {} else dumps(value) if isinstance(value, dict) else _NOTHING
+    if isinstance(value, bool):
+        return int(value) if kind == FLAG else _NOTHING
+    if kind == FLAG:
+        return _NOTHING
+    fits = isfinite(value) if isinstance(value, float) else isinstance(value, int) and value in SQLITE_INTEGERS
+    return value if fits else _NOTHING
 
 
 def to_row(table: Table, record: Any) -> tuple[Any, ...]:
@@ -156,25 +164,30 @@ def to_row(table: Table, record: Any) -> tuple[Any, ...]:
     if not isinstance(record, Mapping):
         raise BadRecord(f"a {table.kind} must be a JSON object, not {type(record).__name__}")
     table.keys(record)
-    values: list[Any] = []
+    places = table.places
+    values: list[Any] = [None] * (len(places) + 1)
     extra: dict[str, Any] = {}
     try:
-        for name, kind in table.columns.items():
-            value = record.get(name)
-            if value is not None and _fits(kind, value):
-                values.append(_column(kind, value))
-                if kind == TEXT and values[-1] != value:
-                    extra[name] = value
-            else:
-                values.append(None)
-                if name in record:
-                    extra[name] = value
-        for name in record:
-            if name not in table.columns:
-                extra[name] = record[name]
-        return (*values, dumps(extra) if extra else None)
+        for name, value in record.items():
+            place = places.get(name)
+            if place is None:
+                extra[name] = value
+                continue
+            index, kind = place
+            if kind == TEXT and isinstance(value, str) and value.isascii():
+                values[index] = value
+                continue
+            column = _column(kind, value)
+            if column is not _NOTHING:
+                values[index] = column
+            if column is _NOTHING or (kind == TEXT and column != value):
+                extra[name] = value
+        if extra:
+            # In one order, however the record had them, so that it is told to be the same when it comes again.
+            values[-1] = dumps({name: extra[name] for name in (*places, *extra) if name in extra} if len(extra) > 1 else extra)
     except (TypeError, ValueError, RecursionError):
         raise BadRecord(f"this {table.kind} holds something that JSON cannot write, or is nested too deep") from None
+    return tuple(values)
 
 
 def from_row(table: Table, row: Any) -> dict[str, Any]:

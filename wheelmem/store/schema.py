@@ -53,8 +53,8 @@ def _inside(column: str, path: str) -> str:
 def _joined(column: str, separator: str) -> str:
     """The items of a JSON list column, in its order, as one text; NULL when there are none."""
     return (
-        f"(SELECT group_concat(value, {separator}) FROM (SELECT value FROM {_listed(column)} "
-        "WHERE value IS NOT NULL AND value <> '' ORDER BY key))"
+        f"CASE WHEN {column} <> '[]' THEN (SELECT group_concat(value, {separator}) FROM (SELECT value FROM {_listed(column)} "
+        "WHERE value IS NOT NULL AND value <> '' ORDER BY key)) END"
     )
 
 
@@ -185,7 +185,8 @@ def _derivation(kind: str, t: str, rows: str = "") -> list[str]:
         statements.append(
             f"INSERT INTO also_in (record_id, place, ord) SELECT {_key(kind, t)}, places.place, min(listed.key) "
             + _with_list(rows, listed).replace(" WHERE ", " JOIN places ON places.kind = 'ceremony' AND places.id = CAST(listed.value AS TEXT) WHERE ")
-            + f" AND listed.value <> '' GROUP BY {t}.position, places.place "
+            # Where nothing parts two items there is but one.
+            + f" AND instr({t}.ceremonies, ',') > 0 AND listed.value <> '' GROUP BY {t}.position, places.place "
             f"HAVING min(listed.key) > (SELECT min(first.key) FROM {listed} first WHERE first.value <> '')"
         )
         statements.append(_link("beat_witnesses", "beat_id, witness, ord", f"{t}.id", f"{t}.witnesses", rows))
@@ -204,7 +205,7 @@ def _link(table: str, columns: str, id: str, column: str, rows: str) -> str:
     listed = _listed(column)
     return (
         f"INSERT INTO {table} ({columns}) SELECT {id}, CAST(listed.value AS TEXT), min(listed.key) {_with_list(rows, listed)} "
-        f"AND listed.value <> '' GROUP BY {id}, listed.value"
+        f"AND {column} <> '[]' AND listed.value <> '' GROUP BY {id}, listed.value"
     )
 
 

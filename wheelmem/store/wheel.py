@@ -215,14 +215,15 @@ class Wheel:
 
     def tell_all_stored(self, db: sqlite3.Connection, kind: str, ids: Sequence[str]) -> None:
         """``tell_stored`` for many records: a plugin shares one savepoint for all of them, unless it fails."""
-        for name, stored in self.plugins.implementations("record_stored"):
+        for name, stored in self.plugins.implementations("record_stored") if ids else ():
+            each = ids if self.plugins.wants(name, "record_stored") & {"kind", "id"} else ids[-1:]
             try:
                 with transaction(db):
-                    for id in ids:
+                    for id in each:
                         stored(db=db, kind=kind, id=id)
             except Exception:
                 # What it raises at one record costs that record only.
-                for id in ids:
+                for id in each:
                     try:
                         with transaction(db):
                             stored(db=db, kind=kind, id=id)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .contract import ContractError, NotHeldError, WheelmemError
 from .reach import episode_of
 from .store import outbox, writing
+from .store.outbox import enroll
 
 if TYPE_CHECKING:
     from .store import Wheel
@@ -46,7 +47,7 @@ __all__ = [
 
 T = TypeVar("T")
 WHEEL = "medicine-wheel"
-BATCH = 500
+BATCH = 2000
 BATCH_CHARACTERS = 4_000_000
 INTERVAL = 300.0
 SessionKey = tuple[str, str]
@@ -257,17 +258,6 @@ def bind(wheel: Wheel, providers: Sequence[Any]) -> list[Any]:
     return [
         provider.bound(Ledger(wheel, provider.name)) if hasattr(provider, "bound") else provider for provider in providers
     ]
-
-
-def enroll(wheel: Wheel, providers: Sequence[Any]) -> None:
-    """From now on every record of the wheel is owed to those of the providers that receive."""
-    wanted = {provider.name: str(getattr(provider, "address", "")) for provider in providers if hasattr(provider, "receive")}
-    if not wanted:
-        return
-    known = wheel.read(outbox.receivers)
-    missing = {name: address for name, address in wanted.items() if known.get(name) != address}
-    if missing:
-        wheel.write(partial(outbox.enroll, providers=missing))
 
 
 # --- delivering

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import time
@@ -93,6 +92,8 @@ class HonchoClient:
 
     async def aclose(self) -> None:
         """Close the pooled connections of this event loop."""
+        import asyncio
+
         pool, self._pool = self._pool, None
         if pool is not None and pool[0]() is asyncio.get_running_loop():
             await pool[1].aclose()
@@ -100,6 +101,8 @@ class HonchoClient:
     # --- one call
 
     def _client(self) -> httpx.AsyncClient:
+        import asyncio
+
         # Pooled connections belong to the loop that opened them.
         loop = asyncio.get_running_loop()
         if self._pool is None or self._pool[0]() is not loop:
@@ -118,6 +121,8 @@ class HonchoClient:
         self, method: str, path: str, body: Any = None, *, again: bool, seconds: float | None = None
     ) -> tuple[int, Any]:
         """Status and JSON of an answer that is a success; HonchoError otherwise. ``again``: harmless when sent twice."""
+        import asyncio
+
         import httpx
 
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -114,6 +113,8 @@ class Names:
 
     async def make_sessions(self, wanted: Mapping[Key, Mapping[str, Any]]) -> dict[Key, str | HonchoError]:
         """The session for each key, made and described where need be; an error where there is none to be had now."""
+        import asyncio
+
         known = await self.keeper.find("session", wanted)
         taken: dict[str, Key] = {id: key for key, (id, _) in known.items()}
         limit = asyncio.Semaphore(AT_ONCE)
@@ -157,6 +158,8 @@ class Names:
 
     async def _describe(self, key: Key, id: str, metadata: Mapping[str, Any]) -> tuple[bool, bool]:
         """Get or create a session: whether it was made now, and whether it is ours; then it says so."""
+        import asyncio
+
         label = self.label(metadata)
         made, stored = await self.client.make("sessions", id)
         if not made and not stored:

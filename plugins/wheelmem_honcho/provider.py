@@ -1,19 +1,24 @@
-"""Honcho as a provider of memory: what it is asked, within a reach, and what it receives."""
+"""Honcho as a provider of memory: what it is asked, within a reach, and what it receives.
+
+A write must answer as fast with a Honcho as without one, so what only calls need is imported when they are made.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from wheelmem.conclusions import Drawn
 from wheelmem.contract import ProviderAnswer, ProviderStatus, Question, Reach, Source, WheelmemError
-from wheelmem.river import Outcome, Projection, session_keys
-from wheelmem.text import fold, query_terms
 
 from .client import MAX_FILTER, HonchoClient, HonchoError
-from .delivery import Delivery
 from .names import Keeper, Key, Names, Unkept
+
+if TYPE_CHECKING:
+    from wheelmem.conclusions import Drawn
+    from wheelmem.river import Outcome, Projection
+
+    from .delivery import Delivery
 
 __all__ = ["HonchoProvider", "honcho_provider"]
 
@@ -41,7 +46,6 @@ class HonchoProvider:
         self.confine = confine
         self.interval = interval
         self.names = Names(client, keeper)
-        self.delivery = Delivery(client, self.names)
 
     def __repr__(self) -> str:
         return f"HonchoProvider({self.client!r})"
@@ -56,6 +60,13 @@ class HonchoProvider:
         return HonchoProvider(self.client, ledger, self.confine, self.interval)
 
     # --- the river
+
+    @cached_property
+    def delivery(self) -> Delivery:
+        """What delivers."""
+        from .delivery import Delivery
+
+        return Delivery(self.client, self.names)
 
     async def receive(self, projections: Sequence[Projection]) -> list[Outcome]:
         """Take records, each into its session, in order."""
@@ -118,6 +129,8 @@ class HonchoProvider:
 
     async def conclusions(self, person: str, reach: Reach) -> AsyncIterator[Drawn]:
         """What Honcho drew directly from what stands in the reach's sessions about a person."""
+        from wheelmem.conclusions import Drawn
+
         sessions = await self._sessions(reach)
         peer = await self.names.peer(person) if sessions else None
         if peer is None:
@@ -130,6 +143,8 @@ class HonchoProvider:
     # --- parts of an answer
 
     async def _sessions(self, reach: Reach) -> dict[str, Key]:
+        from wheelmem.river import session_keys
+
         keys = session_keys(reach)
         return await self.names.sessions(keys) if keys else {}
 
@@ -160,6 +175,8 @@ class HonchoProvider:
         self, question: Question, sessions: Mapping[str, Key], reasoning: Any, peer: str | None = None
     ) -> ProviderAnswer:
         """What reasoning gave, with sources found beside it; what failed of the two is said."""
+        import asyncio
+
         found = self._found(question, sessions, peer)
         results: Sequence[Any] = await asyncio.gather(reasoning, found, return_exceptions=True)
         for result in results:
@@ -224,6 +241,8 @@ def _marks(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _merged(query: str, answers: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
     """One order for several: more of the query's words first, then by rank, since filler comes in every slice."""
+    from wheelmem.text import fold, query_terms
+
     terms = query_terms(query)
     ranked = [(rank, message) for answer in answers for rank, message in enumerate(answer)]
 

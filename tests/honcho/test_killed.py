@@ -44,7 +44,7 @@ def check(world: World, acknowledged: list[str]) -> None:
     assert set(acknowledged) <= set(everything), "nothing is lost"
     for one in arrived.values():
         assert one == sorted(one), "and in order"
-    assert set(world.double.workspaces["medicine-wheel"].sessions) == {"ceremony-0", "ceremony-1"}
+    assert set(world.double.workspaces["medicine-wheel"].sessions) <= {"ceremony-0", "ceremony-1"}
 
 
 @pytest.mark.parametrize("turn", range(REPEATS))
@@ -86,7 +86,7 @@ async def test_killed_between_storing_and_delivering(world: World, double: Doubl
     assert world.pending() >= len(acknowledged) > 0
     double.start()
     await world.deliver()
-    check(world, acknowledged) if len(acknowledged) > 1 else None
+    check(world, acknowledged)
 
 
 @pytest.mark.parametrize("turn", range(REPEATS))

@@ -15,10 +15,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .rows import KINDS
 from .writing import select
+
+if TYPE_CHECKING:
+    from .wheel import Wheel
 
 __all__ = [
     "LEAVING",
@@ -131,13 +134,21 @@ def receivers(db: sqlite3.Connection) -> dict[str, str]:
     return dict(db.execute("SELECT provider, address FROM receivers"))
 
 
-def enroll(db: sqlite3.Connection, providers: Mapping[str, str]) -> None:
-    """From now on every record is owed to these providers, at these addresses.
+def enroll(wheel: Wheel, providers: Iterable[Any]) -> None:
+    """From now on every record of the wheel is owed to those of the providers that receive.
 
-    At another address than before, nothing has been delivered yet.
+    At another ``address`` than before, nothing has been delivered yet.
     """
+    wanted = {provider.name: str(getattr(provider, "address", "")) for provider in providers if hasattr(provider, "receive")}
+    if wanted:
+        known = wheel.read(receivers)
+        if any(known.get(name) != address for name, address in wanted.items()):
+            wheel.write(lambda db: _enroll(db, wanted))
+
+
+def _enroll(db: sqlite3.Connection, wanted: Mapping[str, str]) -> None:
     known = receivers(db)
-    for provider, address in providers.items():
+    for provider, address in wanted.items():
         if provider not in known:
             db.execute(f"INSERT INTO receivers VALUES (?, ?, {_NOW})", (provider, address))
         elif known[provider] != address:

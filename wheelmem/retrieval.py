@@ -112,7 +112,7 @@ def retrieve(
         ranking = _checked(db, question, reach, arm, rows, result)
         if ranking:
             (favours if stage == "favour" else rankings)[arm.name] = ranking
-    result.matches = without_repeats(fuse(rankings, weights, favours))
+    result.matches = without_repeats(fuse(rankings, weights, favours), question.limit)
     return result
 
 
@@ -208,8 +208,8 @@ def _shares(scores: Sequence[float]) -> Callable[[float], float]:
     return lambda score: (score - floor) / (top - floor)
 
 
-def without_repeats(matches: Sequence[Match]) -> list[Match]:
-    """The same words recorded twice stand once, at the better place, the other named beside them.
+def without_repeats(matches: Iterable[Match], limit: int) -> list[Match]:
+    """The first ``limit``, the same words recorded twice standing once, at the better place, the other named beside them.
 
     Words are the same when the shorter text stands in the longer and is most of it: a turn, and the diary entry that quotes
     it. Thanks and greetings, which are often said twice, are too short to count.
@@ -221,6 +221,8 @@ def without_repeats(matches: Sequence[Match]) -> list[Match]:
         text = _said(match.found.record)
         at = next((at for at, other in enumerate(texts) if _same(text, other)), None) if text else None
         if at is None:
+            if len(kept) == limit:
+                break
             kept.append(match)
             texts.append(text)
         else:

@@ -92,9 +92,16 @@ def open_reader(path: Path, busy_timeout: float) -> ReadConnection:
     wal = Path(f"{path}-wal")
     if not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size):
         address += "&immutable=1"
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         address, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False, factory=ReadConnection
     )
+    connection.text_factory = _text
+    return connection
+
+
+def _text(value: bytes) -> str:
+    """Text as it is read: other tools may have written what is no UTF-8, and one such row must not hide the others."""
+    return str(value, "utf-8", "replace")
 
 
 def open_writer(path: Path, busy_timeout: float) -> sqlite3.Connection:
@@ -105,6 +112,7 @@ def open_writer(path: Path, busy_timeout: float) -> sqlite3.Connection:
         raise StoreError(f"cannot open {path}: {error}") from None
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA cache_size = -32000")
+    connection.text_factory = _text
     return connection
 
 

@@ -144,13 +144,16 @@ _NOTHING = object()
 
 
 def _column(kind: str, value: Any) -> Any:
-    """What the column holds of a value; ``_NOTHING`` when it cannot give the value back as it came."""
+    """What the column holds of a value; ``_NOTHING`` when no column can hold it.
+
+    Triggers read what is inside lists and objects, so there as well a lone surrogate becomes U+FFFD.
+    """
     if kind == TEXT:
         return clean(value) if isinstance(value, str) else _NOTHING
     if kind == LIST:
-        return "[]" if value == [] else dumps(value) if isinstance(value, list | str) else _NOTHING
+        return "[]" if value == [] else clean(_WRITE(value)) if isinstance(value, list | str) else _NOTHING
     if kind == OBJECT:
-        return "{}" if value == {} else dumps(value) if isinstance(value, dict) else _NOTHING
+        return "{}" if value == {} else clean(_WRITE(value)) if isinstance(value, dict) else _NOTHING
     if isinstance(value, bool):
         return int(value) if kind == FLAG else _NOTHING
     if kind == FLAG:
@@ -180,7 +183,7 @@ def to_row(table: Table, record: Any) -> tuple[Any, ...]:
             column = _column(kind, value)
             if column is not _NOTHING:
                 values[index] = column
-            if column is _NOTHING or (kind == TEXT and column != value):
+            if column is _NOTHING or (isinstance(column, str) and "\ufffd" in column and _column_value(kind, column) != value):
                 extra[name] = value
         if extra:
             # In one order, however the record had them, so that it is told to be the same when it comes again.
@@ -201,11 +204,11 @@ def from_row(table: Table, row: Any) -> dict[str, Any]:
         if name in extra:
             kept = extra.pop(name)
             # A column that somebody has set since holds; else what came in, which no column could hold.
-            if value is None or (isinstance(kept, str) and clean(kept) == value):
+            if value is None or _column(kind, kept) == value:
                 record[name] = kept
                 continue
         if value is not None:
-            record[name] = _value(kind, value)
+            record[name] = _column_value(kind, value)
     return {**record, **extra}
 
 
@@ -217,7 +220,7 @@ def _read(column: Any) -> Any:
         return None
 
 
-def _value(kind: str, value: Any) -> Any:
+def _column_value(kind: str, value: Any) -> Any:
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if kind == LIST and isinstance(value, str):

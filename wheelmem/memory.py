@@ -331,10 +331,7 @@ class _StoreWheel:
         return await self.workers.run_async(job)
 
     def resolve(self, db: ReadConnection, memory: Memory, scope: Scope) -> reading.ResolvedReach:
-        found = reading.resolve(db, scope)
-        for scopes in memory._pins:
-            found = reading.intersect(db, found, [reading.resolve(db, pinned) for pinned in scopes])
-        return found
+        return reading.confined(db, scope, memory._pins)
 
     async def look(self, memory: Memory, asked: _Asked) -> _Look:
         notes: list[str] = []
@@ -452,10 +449,15 @@ class _OtherWheel:
         if is_empty_scope(scope):
             return Reach(scope)
         ceremonies, seats = await self.wheel.ceremonies(), await self.wheel.seats()
-        reach = resolve_reach(scope, ceremonies, seats)
+        reach, within = resolve_reach(scope, ceremonies, seats), ceremonies
         for scopes in memory._pins:
             allowed = [resolve_reach(pinned, ceremonies, seats) for pinned in scopes]
             reach = _intersect(reach, allowed)
+            # A ceremony outside leads nowhere, not even to a closing inside.
+            inside = {id for one in allowed for id in one.ceremonies}
+            within = [one for one in within if one["id"] in inside]
+            held = set(resolve_reach(scope, within, seats).ceremonies)
+            reach = replace(reach, ceremonies=tuple(id for id in reach.ceremonies if id in held))
         return reach
 
     async def _records(self, reach: Reach) -> list[Record]:

@@ -42,6 +42,11 @@ class Caller:
         return found.strip() or None if isinstance(found, str) else None
 
     @property
+    def own_diary(self) -> str | None:
+        """Whose diary entries the policy shows although they belong to no ceremony: the caller's own, or nobody's."""
+        return self.wheel_id if self.confined and getattr(self.house.policy(), "own_diary", False) else None
+
+    @property
     def name(self) -> str:
         """Who a judgement is by: the person on the wheel, else the actor."""
         return self.wheel_id or str((self.actor or {}).get("id") or "anonymous")
@@ -78,8 +83,7 @@ class Caller:
 
     def reach(self, db: sqlite3.Connection, scope: Scope) -> ResolvedReach:
         """What a scope resolves to, as far as the caller reaches."""
-        found = reading.resolve(db, scope)
-        return found if self.scopes is None else reading.intersect(db, found, [reading.resolve(db, one) for one in self.scopes])
+        return reading.confined(db, scope, [] if self.scopes is None else [self.scopes])
 
     def need_ceremony(self, db: sqlite3.Connection, id: Any) -> None:
         """Refuse a ceremony beyond the caller's reach just like one that the wheel does not hold."""

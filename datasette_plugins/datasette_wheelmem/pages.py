@@ -365,7 +365,7 @@ async def _person(datasette: Any, request: Any) -> Any:
         inside = set(reach.reach.ceremonies)
         sat = [one for one in listing.sat_in(db, id) if one in inside]
         said = [found.record for found in reading.latest(db, reach, id, SAID)]
-        pages = listing.own_pages(db, id, SAID) if reads or (who.confined and who.wheel_id == id) else []
+        pages = listing.own_pages(db, id, SAID) if reads or who.own_diary == id else []
         about = [node for node in listing.concluded_about(db, id) if may_see_conclusion(who, db, node)]
         if not (sat or said or pages or about):
             raise Refusal(404, f"there is nothing to see of {id} here")

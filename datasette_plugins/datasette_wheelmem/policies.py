@@ -34,6 +34,8 @@ class Seated:
     """What one sat in oneself: the reach of the actor's ``wheel_id`` as participant. No episodes."""
 
     name = "seated"
+    # Beside answers, one's own page shows one's own diary entries that belong to no ceremony.
+    own_diary = True
 
     async def confine(self, actor: Actor, wheel: Any) -> list[Scope]:
         person = (actor or {}).get("wheel_id")

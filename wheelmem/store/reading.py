@@ -316,12 +316,16 @@ def confined(db: sqlite3.Connection, scope: Scope, bounds: Iterable[Sequence[Sco
     A ceremony outside the bounds leads nowhere, not even to a closing inside them: naming it is like naming one that the
     wheel does not hold.
     """
-    whole = found = resolve(db, scope)
+    found = resolve(db, scope)
+    allowed: frozenset[str] | None = None
     for scopes in bounds:
-        found = intersect(db, found, [resolve(db, one) for one in scopes])
-    if len(found.reach.ceremonies) == len(whole.reach.ceremonies):
+        reaches = [resolve(db, one) for one in scopes]
+        found = intersect(db, found, reaches)
+        inside = frozenset(id for one in reaches for id in one.reach.ceremonies)
+        allowed = inside if allowed is None else allowed & inside
+    if allowed is None or not found.reach.ceremonies:
         return found
-    held = frozenset(_resolve(db, scope, frozenset(found.reach.ceremonies)).reach.ceremonies)
+    held = frozenset(_resolve(db, scope, allowed).reach.ceremonies)
     if held.issuperset(found.reach.ceremonies):
         return found
     lost = {place for place, id in found.ceremony_of.items() if id not in held}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
 from typing import Any
 
 from wheelmem.contract import Question
 from wheelmem.hookspecs import ArmReach
 
 from .schema import INDEX
-from .within import within
+from .within import Postings, Within, within
 from .words import read_query
 
 __all__ = ["KeywordArm"]
@@ -45,31 +46,50 @@ class KeywordArm:
         query = read_query(db, text)
         inside = within(db, reach)
         inside.forget()
-        scores: dict[int, float] = {}
         # Terms in the question's order, always: floating-point sums depend on it.
-        for term in query.terms:
-            postings = inside.postings(term)
-            weights = inside.weights(postings, self.k1, self.b)
-            if not scores:
-                scores = dict(zip(postings.ids, weights, strict=True))
-                continue
-            get = scores.get
-            for record_id, weight in zip(postings.ids, weights, strict=True):
-                scores[record_id] = get(record_id, 0.0) + weight
-        for phrase in query.phrases:
-            standing = inside.holding(phrase, scores)
-            scores = {record_id: score for record_id, score in scores.items() if record_id in standing}
+        found = [inside.postings(term) for term in query.terms]
+        allowed: set[int] | None = None
+        if query.phrases:
+            allowed = set().union(*(postings.ids for postings in found))
+            for phrase in query.phrases:
+                allowed &= inside.holding(phrase, allowed)
         if person is not None:
             theirs = {id for (id,) in db.execute("SELECT record_id FROM records WHERE speaker = ?", (person,))}
-            scores = {record_id: score for record_id, score in scores.items() if record_id in theirs}
-        return [(record_id, score, None) for record_id, score in _best(db, scores, limit)]
+            allowed = theirs if allowed is None else allowed & theirs
+        return [(record_id, score, None) for record_id, score in _best(db, self._scores(inside, found, limit, allowed), limit)]
+
+    def _scores(self, inside: Within, found: Sequence[Postings], limit: int, allowed: set[int] | None) -> dict[int, float]:
+        """The scores of, at least, every record that could be among the best ``limit``.
+
+        Records that hold several terms are scored first. Those that hold one are far more, and most of them weigh less than
+        the last of the best so far, whatever their length; then they are not looked at.
+        """
+        once: set[int] = set()
+        several: set[int] = set()
+        for postings in found:
+            several.update(once.intersection(postings.ids))
+            once.update(postings.ids)
+        del once
+        if allowed is not None:
+            several &= allowed
+        scores = dict.fromkeys(several, 0.0)
+        for postings in found:
+            holding = list(several.intersection(postings.ids))
+            for record_id, weight in zip(holding, inside.weights(postings, self.k1, self.b, holding), strict=True):
+                scores[record_id] += weight
+        least = nlargest(limit, scores.values())[-1] if len(scores) >= limit else 0.0
+        for postings in found:
+            ids: Iterable[int] = postings.ids if inside.most(postings, self.k1, self.b) >= least else postings.more
+            single = [id for id in ids if id not in several and (allowed is None or id in allowed)]
+            for record_id, weight in zip(single, inside.weights(postings, self.k1, self.b, single), strict=True):
+                if weight >= least:
+                    scores[record_id] = weight
+        return scores
 
 
 def _best(db: sqlite3.Connection, scores: dict[int, float], limit: int) -> list[tuple[int, float]]:
     """The best ``limit`` in order. Whatever ties with the last of them is looked at before anything is left out."""
     if len(scores) > limit:
-        from heapq import nlargest
-
         least = nlargest(limit, scores.values())[-1]
         scores = {record_id: score for record_id, score in scores.items() if score >= least}
     order = db.execute(

@@ -9,7 +9,7 @@ import json
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from operator import eq
@@ -24,6 +24,8 @@ from .words import Phrase, Term, quoted
 
 __all__ = ["Postings", "Within", "within"]
 
+# A reach of so many records is held as a set of ids: a megabyte or two.
+SMALL = 20_000
 # The words inside ids such as node:human:1772000000001:ada are no words of the text.
 _ID_WORDS = {"node": "human|agent", "human": "human", "agent": "agent"}
 # The parts of the index in which words of spaceless scripts may begin; numbers, since 3月 is one word.
@@ -73,6 +75,14 @@ class Within:
         self.size = sum(map(held.counts.__getitem__, places)) + len(self._others)
         self.words = sum(map(held.totals.__getitem__, places)) + sum(held.get(record_id)[1] for record_id in self._others)
         self.average = self.words / self.size if self.size and self.words else 1.0
+        homes = sum(map(held.counts.__getitem__, places))
+        # Looking into every record's home is the larger part of a common word's cost, so it is left out where it can be:
+        # for a reach that is everything, and for one small enough to hold its records' ids.
+        self._everything = homes == sum(held.counts) and db.execute("SELECT count(*) FROM records").fetchone()[0] == self.size
+        self._small: frozenset[int] | None = None
+        if self.size <= SMALL:
+            at_home = "SELECT json_group_array(record_id) FROM records WHERE home IN (SELECT value FROM json_each(?))"
+            self._small = frozenset(self._ids(at_home, json.dumps(list(reach.places)))) | self._others
         self._kept: dict[Term, Postings] = {}
 
     def _linked(self, reach: ArmReach) -> list[int]:
@@ -91,6 +101,11 @@ class Within:
 
     def inside(self, record_ids: Iterable[int]) -> list[int]:
         """Those of the records that are in reach, in their order. The records must be held."""
+        if self._everything:
+            return list(record_ids)
+        if self._small is not None:
+            small = self._small
+            return [id for id in record_ids if id in small]
         flags, others = self._flags, self._others
         if self._held.far:
             return [record_id for record_id in record_ids if record_id in self]
@@ -195,8 +210,9 @@ class Within:
         """What one occurrence in a record of average length weighs (BM25's idf, never below zero)."""
         return math.log(1.0 + (self.size - len(postings) + 0.5) / (len(postings) + 0.5))
 
-    def weights(self, postings: Postings, k1: float = 0.9, b: float = 0.4) -> list[float]:
-        """BM25 of a term for each of its records, in the order of ``postings.ids``."""
+    def weights(self, postings: Postings, k1: float = 0.9, b: float = 0.4, among: Sequence[int] | None = None) -> list[float]:
+        """BM25 of a term for each of its records, in the order of ``postings.ids``; or for some of them, in their order."""
+        ids = postings.ids if among is None else among
         top = self.rarity(postings) * (k1 + 1.0)
         base, slope = k1 * (1.0 - b), k1 * b / self.average
 
@@ -207,14 +223,19 @@ class Within:
                 weight = self[length] = top / (1.0 + (base + slope * length))
                 return weight
 
-        lengths = self.lengths(postings.ids)
+        lengths = self.lengths(ids)
         weights = list(map(Once().__getitem__, lengths))
-        if postings.more:
-            for at, record_id in enumerate(postings.ids):
-                count = postings.more.get(record_id)
-                if count is not None:
+        more = postings.more
+        if more:
+            for at, record_id in enumerate(ids):
+                if record_id in more:
+                    count = more[record_id]
                     weights[at] = top * count / (count + (base + slope * lengths[at]))
         return weights
+
+    def most(self, postings: Postings, k1: float = 0.9, b: float = 0.4) -> float:
+        """What a single occurrence weighs at the most, in a record of no length at all."""
+        return self.rarity(postings) * (k1 + 1.0) / (1.0 + k1 * (1.0 - b))
 
 
 def _counted(occurrences: list[int]) -> Postings:

@@ -12,9 +12,10 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wheelmem_fts5.within import Within
+from wheelmem_fts5.within import Postings, Within
 from wheelmem_fts5.words import Term
 
+from .forms import forms
 from .turns import Ceremony
 
 __all__ = ["Lending", "Lent"]
@@ -135,8 +136,12 @@ def lend(
     own: dict[int, float] = {}
     scores: dict[int, float] = dict.fromkeys(alone, 0.0)
     average = inside.average * how.whole
+    read: set[str] = set()
     for term in terms:
-        postings = inside.postings(term)
+        if term.stem in read:
+            continue
+        postings, also = _together(inside, term)
+        read |= also
         # Sorted, since floating-point sums depend on the order.
         hits = sorted(wanted.intersection(postings.ids))
         if not hits:
@@ -154,6 +159,20 @@ def lend(
             if amount:
                 sums[slot] += top * amount / (amount + K1 * (1.0 - B + B * lengths[slot] / average))
     return Lent(row, sums, own, scores)
+
+
+def _together(inside: Within, term: Term) -> tuple[Postings, set[str]]:
+    """The postings of a term in all its forms, as one; and the stems of those other forms."""
+    same = forms(term)
+    every = [postings for postings in map(inside.postings, same) if postings.ids]
+    also = {form.stem for form in same[1:]}
+    if len(every) == 1:
+        return every[0], also
+    counts: dict[int, int] = {}
+    for postings in every:
+        for id, count in postings.counts():
+            counts[id] = counts.get(id, 0) + count
+    return Postings(list(counts), {id: count for id, count in counts.items() if count > 1}), also
 
 
 def _row(db: sqlite3.Connection, inside: Within, held: Sequence[Ceremony], how: Lending) -> Row:

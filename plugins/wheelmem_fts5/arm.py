@@ -47,7 +47,7 @@ class KeywordArm:
         inside = within(db, reach)
         inside.forget()
         # Terms in the question's order, always: floating-point sums depend on it.
-        found = [inside.postings(term) for term in query.terms]
+        found = inside.read(query.terms)
         allowed: set[int] | None = None
         if query.phrases:
             allowed = set().union(*(postings.ids for postings in found))

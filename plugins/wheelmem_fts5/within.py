@@ -38,6 +38,7 @@ _BEGINNINGS = (
     ("\uff66", "\uffa0"),
     ("\U0001b000", "\U0003ffff"),
 )
+_HANGUL = ("\uac00", "\ud7ff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +124,20 @@ class Within:
 
     # --- terms ------------------------------------------------------------------------------------------------------
 
+    def read(self, terms: Iterable[Term]) -> list[Postings]:
+        """The postings of each term: the records of the reach that hold it, or are by or about somebody called so."""
+        terms = list(terms)
+        new = [term for term in dict.fromkeys(terms) if term not in self._kept]
+        parts = [term for term in new if term.part]
+        if parts:
+            found = self._parts([term.stem for term in parts])
+            self._kept.update((term, found[term.stem]) for term in parts)
+        self._kept.update((term, self._whole(term)) for term in new if not term.part)
+        return [self._kept[term] for term in terms]
+
     def postings(self, term: Term) -> Postings:
-        """The records of the reach that hold a term, or are by or about somebody called so."""
-        found = self._kept.get(term)
-        if found is None:
-            found = self._kept[term] = self._parts(term.stem) if term.part else self._whole(term)
-        return found
+        """The postings of one term; several are read faster together."""
+        return self.read([term])[0]
 
     def forget(self) -> None:
         """Let go of the postings read so far: they are kept for arms that look at the same question, and no longer."""
@@ -165,24 +174,29 @@ class Within:
             [id for id, count in counts.items() if count > 0], {id: count for id, count in counts.items() if count > 1}
         )
 
-    def _parts(self, part: str) -> Postings:
-        """The records that hold a piece of a word in a script without spaces, from the index's words that hold the piece."""
-        hangul = "\uac00" <= part <= "\ud7af"
-        counts: Counter[int] = Counter()
-        for first, beyond in _BEGINNINGS:
-            if hangul:
-                first, beyond = "\uac00", "\ud7ff"
+    def _parts(self, parts: list[str]) -> dict[str, Postings]:
+        """The records that hold pieces of words in scripts without spaces, from the index's words that hold the pieces.
+
+        Words have to be looked through one by one, so it is done once for all the pieces of a question.
+        """
+        counts: dict[str, Counter[int]] = {part: Counter() for part in parts}
+        hangul = all("\uac00" <= part <= "\ud7af" for part in parts)
+        held = " OR ".join("instr(term, ?)" for _ in parts)
+        for first, beyond in (_HANGUL,) if hangul else _BEGINNINGS:
             rows = self._db.execute(
-                f"SELECT term, json_group_array(doc) FROM {TERMS} WHERE term >= ? AND term < ? AND instr(term, ?) GROUP BY term",
-                (first, beyond, part),
+                f"SELECT term, json_group_array(doc) FROM {TERMS} WHERE term >= ? AND term < ? AND ({held}) GROUP BY term",
+                (first, beyond, *parts),
             )
             for word, docs in rows:
-                times = word.count(part)
-                for record_id in self.inside(json.loads(docs)):
-                    counts[record_id] += times
-            if hangul:
-                break
-        return Postings(sorted(counts), {id: count for id, count in counts.items() if count > 1})
+                ids = self.inside(json.loads(docs))
+                for part in parts:
+                    times = word.count(part)
+                    if times:
+                        counts[part].update(ids if times == 1 else ids * times)
+        return {
+            part: Postings(sorted(found), {id: count for id, count in found.items() if count > 1})
+            for part, found in counts.items()
+        }
 
     # --- phrases ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What the pages generate from the code, called from cog blocks: the command line, the hooks, the settings, the HTTP doors, MCP."""
+"""What the pages generate from the code, called from cog blocks: commands, hooks, settings, HTTP doors, MCP tools, benchmarks."""
 
 from __future__ import annotations
 

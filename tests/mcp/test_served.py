@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from served import served
 
-from wheelmem import Scope
+from wheelmem import Scope, open_wheel
 from wheelmem.client import AsyncWheelClient
 from wheelmem.demo import FERRY, MIRA, ORCHARD, QUESTION
 from wheelmem.mcp import FileHouse, ServedHouse, create_server, uri
@@ -127,3 +128,20 @@ async def test_nobody_there_is_a_clear_error() -> None:
         result = await agent.call_tool("memory_status", {})
     assert result.is_error
     assert f"GET {address}/api/memory: cannot be reached" in result.content[0].text
+
+
+async def test_a_closing_of_a_closing_is_reached_only_where_the_wheels_order_says_so(tmp_path: Path) -> None:
+    # The wheel's order is that of arrival; a list from a served wheel has the newest first, and does not show it.
+    def ceremony(id: str, day: int, **more: str) -> dict[str, Any]:
+        return {"id": id, "type": "closing", "timestamp": f"2026-03-0{day}T18:00:00Z", "intentions": ["lantern"], **more}
+
+    with open_wheel(tmp_path / "wheel.db") as wheel:
+        wheel.put("ceremony", ceremony("late", 2, closes="early"))
+        wheel.put("ceremony", ceremony("early", 3, closes="first"))
+        wheel.put("ceremony", ceremony("first", 1))
+        pin = Scope(ceremonies="first")
+        here = await FileHouse(wheel, Settings(), pin).ask("search", None, {"query": "lantern"})
+        async with served(wheel.path) as client:
+            there = await ServedHouse(client, pin).ask("search", None, {"query": "lantern"})
+    assert set(there.reach.ceremonies) == set(here.reach.ceremonies) == {"first", "early"}
+    assert {source.wheel_id for source in there.sources} == {source.wheel_id for source in here.sources}

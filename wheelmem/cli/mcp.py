@@ -38,6 +38,8 @@ def mcp(app: App, url: str | None, token: str | None, scope_json: str | None, ht
     Name this command in the agent host's configuration: `wheelmem mcp --db wheel.db`. It needs the extra mcp
     (`wheelmem install 'wheelmem[mcp]'`).
     """
+    if url and app.db:
+        raise click.UsageError("--url works on a wheel that is served, --db on a file: give one of them.")
     pin = None if scope_json is None else Scope.from_json(parse_json(scope_json, "--scope"))
     try:
         import anyio

@@ -90,7 +90,8 @@ class Arm(Protocol):
         on which other rows happen to lie in memory. Records outside the reach are dropped by the host, with a warning.
 
         An arm may also have ``ready(db) -> str | None``: None when it can be asked, else why not, in a few words; an arm
-        that is not ready is passed over without a note.
+        that is not ready is passed over without a note. One with ``take_embedders(embedders)`` is told a function that
+        gives the embedders plugins register.
         """
         ...
 

@@ -116,6 +116,9 @@ class PluginHost:
     def arms(self, settings: Settings) -> list[Any]:
         """Every arm, the finders first, else by name."""
         arms: list[Any] = self.items("register_arms", settings)
+        for arm in arms:
+            if hasattr(arm, "take_embedders"):
+                arm.take_embedders(lambda: self.items("register_embedders", settings))
         return sorted(arms, key=lambda arm: (getattr(arm, "stage", "find") != "find", arm.name))
 
     def providers(self, settings: Settings) -> list[Any]:

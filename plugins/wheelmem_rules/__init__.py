@@ -9,7 +9,6 @@ from wheelmem.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from wheelmem.contract import Question
-    from wheelmem.settings import Settings
 
 
 class Rules:

@@ -17,7 +17,8 @@ from .questions import people_in
 __all__ = ["DatesArm", "SpeakerArm", "tells_a_date"]
 
 _UNITS = (
-    "second minute hour day night week weekend month year decade century morning evening afternoon summer winter spring fall autumn "
+    "second minute hour day night week weekend month year decade century morning evening afternoon "
+    "summer winter spring fall autumn "
     "seconde heure jour nuit semaine mois annee an siecle matin soir ete hiver printemps automne"
 )
 _NAMES = (
@@ -66,7 +67,7 @@ class SpeakerArm:
 
     name = "speaker"
     stage = "favour"
-    weight = 0.25
+    weight = 0.3
 
     def retrieve(
         self, db: sqlite3.Connection, question: Question, reach: ArmReach, found: Sequence[FoundRecord], limit: int

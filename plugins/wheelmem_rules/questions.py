@@ -24,36 +24,53 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "plain": {},
 }
 
-_PERIOD = r"(?:date|day|month|year|week|weekend|time|hour|season|decade|jour|mois|annee|an|semaine|heure|saison|moment|epoque)"
-# Read in this order over the folded question; the first that fits decides. ``'`` stands for any apostrophe.
-_RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))
-    for kind, pattern in (
-        (
-            "how many",
-            r"\bhow (?:many|much)\b|\bhow often\b|\bnumber of\b|\bcombien (?!de temps)|\bcombien\?*$|\bnombre d|\ba combien\b",
-        ),
-        (
-            "when",
-            rf"\bwhen\b(?! (?:it|they|we|he|she|you|i) )|\bwhat {_PERIOD}\b(?!s? (?:of|did .* spend))|\b(?:which|in what|on what|at what) "
-            rf"{_PERIOD}\b|\bhow (?:long|soon|recently|old)\b|\bsince (?:when|what)\b|\bwhat was the date\b|\bas of when\b"
-            rf"|\bquand\b|\bquel(?:le)?s? {_PERIOD}s?\b|\bdepuis (?:quand|combien)\b|\bcombien de temps\b|\bjusqu'a quand\b",
-        ),
-        (
-            "broad",
-            r"\bwhat (?:has |had )?(?:happen(?:s|ed|ing)?|went on|was going on|is going on|is new|came of)\b|\bwhat (?:took|has taken) place\b"
-            r"|\bwhat'?s (?:new|up|going on|been happening)\b|\btell me (?:everything|more|all|about)\b|\bsummar(?:y|ise|ize)\b"
-            r"|\bcatch me up\b|\boverview\b|\bwhat do (?:we|you|they) know (?:about|of)\b|\bwhat did (?:we|they|everyone) (?:do|talk about|discuss)\b"
-            r"|\bque s'est-il passe\b|\bqu'est-ce qui (?:s'est|se) passe\b|\bqu'est-il arrive\b|\bquoi de neuf\b|\braconte"
-            r"|\bresume\b|\bresumer\b|\bque sait-on\b|\bou en (?:est|sommes|sont|etait)\b|\bde quoi (?:a-t-on|avons-nous|ont-ils) (?:parle|discute)\b",
-        ),
-        (
-            "who",
-            r"^(?:and |but |so )?(?:who|whose|whom)\b|\b(?:to|with|by|for|from) whom\b|^(?:with |to |by |for |from )who\b"
-            r"|^(?:et |mais )?(?:a |avec |par |pour |de |chez |sur )?qui\b|\bqui est-ce\b|\bc'est qui\b|^according to who",
-        ),
-    )
+_PERIOD = (
+    "(?:date|day|month|year|week|weekend|time|hour|season|decade|jour|mois|annee|an|semaine|heure|saison|moment|epoque)"
 )
+# Read in this order over the folded question; the first that fits decides. An apostrophe is always ``'``.
+_RULES: dict[str, tuple[str, ...]] = {
+    "how many": (
+        r"\bhow (?:many|much|often)\b",
+        r"\b(?:the|what) number of\b",
+        r"\bcombien\b(?! de temps)",
+        r"\bnombre d",
+    ),
+    "when": (
+        # "when it rained" tells a time rather than asks for one.
+        r"\bwhen\b(?! (?:i|it|you|we|he|she|they)\b)",
+        rf"\b(?:what|which) {_PERIOD}\b(?! (?:of|does|do)\b)",
+        r"\bhow (?:long|soon|recently|old)\b",
+        r"\bsince what\b",
+        r"\bquand\b(?! (?:j'|je|il|elle|on|tu|nous|vous|ils|elles)\b)",
+        rf"\bquel(?:le)?s? {_PERIOD}s?\b",
+        r"\bcombien de temps\b",
+    ),
+    "broad": (
+        r"\bwhat (?:has |had |is |was )?(?:happen(?:s|ed|ing)?|went on|going on|new|came of)\b",
+        r"\bwhat (?:took|has taken) place\b",
+        r"\bwhat's (?:new|up|going on|been happening|happening)\b",
+        r"\btell me (?:everything|more|all|about)\b",
+        r"\b(?:summar(?:y|ise|ize)|overview|recap)\b",
+        r"\bcatch me up\b",
+        r"\bwhat do (?:we|you|they) know (?:about|of)\b",
+        r"\bwhat did (?:we|they|everyone|everybody) (?:do|talk about|discuss)\b",
+        r"\b(?:s'est|se)[- ](?:il |t-il )?passee?\b",
+        r"\b(?:est-il|est) arrive\b",
+        r"\bquoi de neuf\b",
+        r"\bracont",
+        r"\bresum",
+        r"\bque sait-on\b",
+        r"\bou en (?:est|sommes|sont|etait)\b",
+        r"\bde quoi (?:a-t-on|avons-nous|ont-ils|ont-elles) (?:parle|discute)\b",
+    ),
+    "who": (
+        r"^(?:(?:and|but|so|to|with|by|for|from) )?(?:who|whose|whom)\b",
+        r"\b(?:to|with|by|for|from) whom\b",
+        r"^(?:(?:et|mais|a|avec|par|pour|de|chez|sur) )*qui\b",
+        r"\bqui est-ce\b",
+    ),
+}
+_READ = {kind: re.compile("|".join(patterns)) for kind, patterns in _RULES.items()}
 _APOSTROPHES = re.compile("[’ʼ`´]")
 _NAME_WORD = re.compile(r"[^\W_]+")
 
@@ -67,7 +84,7 @@ def asks_for(question: str, people: Iterable[str] = ()) -> str:
     if phrases(question):
         return "exact"
     text = _APOSTROPHES.sub("'", fold(question)).strip()
-    for kind, pattern in _RULES:
+    for kind, pattern in _READ.items():
         if pattern.search(text):
             return kind
     return "who" if people_in(question, people) else "plain"

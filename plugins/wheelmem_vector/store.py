@@ -1,0 +1,148 @@
+"""Reading and writing blocks of vectors."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from wheelmem.contract import WheelmemError
+from wheelmem.text import PERSON_ID
+
+from .schema import BLOCK_BITS, BLOCKS, CHANGED, MODEL, block_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Missing", "hash_of", "held_model", "ids_of", "keep", "missing", "stale", "text_of", "unit"]
+
+HASH = 8
+_BLANK = re.compile(r"\s+")
+
+
+def text_of(text: str) -> str:
+    """What of a record's text is embedded: all but the ids of people, which mean nothing to a model."""
+    return _BLANK.sub(" ", PERSON_ID.sub(" ", text)).strip()
+
+
+def hash_of(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=HASH).digest()
+
+
+def unit(vectors: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """Vectors as rows of length one; what is no number, and zeros, as zeros."""
+    import numpy as np
+
+    rows = np.nan_to_num(np.asarray(vectors, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    lengths = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    made: NDArray[np.float64] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return made
+
+
+def held_model(db: sqlite3.Connection) -> tuple[str, int] | None:
+    """The model that made this wheel's vectors, and their dimension; None when there are none."""
+    row: tuple[str, int] | None = db.execute(f"SELECT id, dimension FROM {MODEL}").fetchone()
+    return row
+
+
+def ids_of(block: int, ids: bytes) -> list[int]:
+    """The record ids of a block's vectors, from the bytes that tell their last bits."""
+    base, kind = block >> 3 << (BLOCK_BITS + 3), block & 7
+    return [base | offset << 3 | kind for offset in ids]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Records of one block that lack a vector of their text as it is."""
+
+    block: int
+    records: tuple[int, ...]
+
+
+def missing(db: sqlite3.Connection, model: str) -> tuple[list[Missing], int]:
+    """What is to be embedded, block by block, and how many records that is (those that turn out unchanged included)."""
+    current = held_model(db)
+    held: dict[int, frozenset[int]] = {}
+    changed: frozenset[int] = frozenset()
+    if current is not None and current[0] == model:
+        held = {block: frozenset(ids_of(block, ids)) for block, ids in db.execute(f"SELECT block, ids FROM {BLOCKS}")}
+        changed = frozenset(id for (id,) in db.execute(f"SELECT record_id FROM {CHANGED}"))
+    wanted: dict[int, list[int]] = {}
+    for (record_id,) in db.execute("SELECT record_id FROM records ORDER BY record_id"):
+        block = block_of(record_id)
+        if record_id in changed or record_id not in held.get(block, ()):
+            wanted.setdefault(block, []).append(record_id)
+    total = sum(map(len, wanted.values()))
+    for record_id in sorted(changed):
+        # A record that is gone leaves a vector behind.
+        wanted.setdefault(block_of(record_id), [])
+    return [Missing(block, tuple(ids)) for block, ids in sorted(wanted.items())], total
+
+
+def keep(
+    db: sqlite3.Connection, model: str, dimension: int, block: int, embedded: Mapping[int, tuple[bytes, Any]], first: bool
+) -> int:
+    """Write vectors into their block, in a transaction of the caller's; returns how many stand.
+
+    ``embedded`` has for each record the hash of the text and the vector of length one. What was changed meanwhile is not kept.
+    ``first`` says that vectors of another model may be thrown away; later they are somebody else's.
+    """
+    import numpy as np
+
+    current = held_model(db)
+    if current != (model, dimension):
+        if current is not None and not first:
+            raise WheelmemError(f"another run embeds this wheel with {current[0]}; run wheelmem embed again when it has ended")
+        for table in (BLOCKS, CHANGED, MODEL):
+            db.execute(f"DELETE FROM {table}")
+        db.execute(f"INSERT INTO {MODEL} (id, dimension) VALUES (?, ?)", (model, dimension))
+    rows: dict[int, tuple[bytes, bytes]] = {}
+    row = db.execute(f"SELECT ids, hashes, vectors FROM {BLOCKS} WHERE block = ?", (block,)).fetchone()
+    if row is not None:
+        width = 2 * dimension
+        for at, id in enumerate(ids_of(block, row[0])):
+            rows[id] = (row[1][HASH * at : HASH * (at + 1)], row[2][width * at : width * (at + 1)])
+    base, kind = block >> 3 << (BLOCK_BITS + 3), block & 7
+    every = [base | offset << 3 | kind for offset in range(1 << BLOCK_BITS)]
+    now = {
+        id: hash_of(text_of(text))
+        for id, text in db.execute(
+            "SELECT record_id, text FROM records WHERE record_id BETWEEN ? AND ? AND record_id & 7 = ?",
+            (every[0], every[-1], kind),
+        )
+    }
+    for id, (hashed, vector) in embedded.items():
+        if now.get(id) == hashed:
+            rows[id] = (hashed, np.asarray(vector).astype("<f2").tobytes())
+    rows = {id: rows[id] for id in sorted(rows) if now.get(id) == rows[id][0]}
+    db.execute(
+        f"DELETE FROM {CHANGED} WHERE record_id BETWEEN ? AND ? AND record_id & 7 = ?", (every[0], every[-1], kind)
+    )
+    if rows:
+        ids = bytes(id >> 3 & (1 << BLOCK_BITS) - 1 for id in rows)
+        hashes, vectors = (b"".join(parts) for parts in zip(*rows.values(), strict=True))
+        db.execute(
+            f"INSERT OR REPLACE INTO {BLOCKS} (block, stamp, ids, hashes, vectors) VALUES (?, randomblob(8), ?, ?, ?)",
+            (block, ids, hashes, vectors),
+        )
+    else:
+        db.execute(f"DELETE FROM {BLOCKS} WHERE block = ?", (block,))
+    return sum(id in rows for id in embedded)
+
+
+def stale(db: sqlite3.Connection, record_ids: Iterable[int]) -> frozenset[int]:
+    """Those of some records with a vector whose text is no longer the one it came from."""
+    wanted = set(record_ids)
+    marked = [id for (id,) in db.execute(f"SELECT record_id FROM {CHANGED}") if id in wanted]
+    found = set()
+    for id in marked:
+        text = db.execute("SELECT text FROM records WHERE record_id = ?", (id,)).fetchone()
+        row = db.execute(f"SELECT ids, hashes FROM {BLOCKS} WHERE block = ?", (block_of(id),)).fetchone()
+        at = ids_of(block_of(id), row[0]).index(id) if row is not None else -1
+        if text is None or at < 0 or hash_of(text_of(text[0])) != row[1][HASH * at : HASH * (at + 1)]:
+            found.add(id)
+    return frozenset(found)

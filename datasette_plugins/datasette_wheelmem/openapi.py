@@ -391,7 +391,7 @@ def describe(base_url: str = "/") -> Json:
         "info": {
             "title": "wheelmem",
             "version": __version__,
-            "description": "A wheel's memory over HTTP. Send a bearer token, or the cookie of a browser signed in on the same site.",
+            "description": "A wheel's memory over HTTP. Send a bearer token, or a signed-in browser's cookie.",
         },
         "servers": [{"url": base_url.rstrip("/") or "/"}],
         "paths": _paths(),

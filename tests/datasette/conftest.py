@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +56,48 @@ def make() -> Iterator[Callable[..., Datasette]]:
     for ds in made:
         for database in ds.databases.values():
             database.close()
+
+
+@dataclass(frozen=True)
+class House:
+    """A wheel that ``wheelmem serve`` serves in a process of its own; ``cookie`` is that of its owner."""
+
+    url: str
+    wheel: Path
+    cookie: str
+    process: subprocess.Popen[str]
+
+
+@pytest.fixture
+def house(wheel_file: Path, tmp_path: Path) -> Iterator[House]:
+    """The demo wheel, served, and its owner signed in with the link that was printed."""
+    with serving(wheel_file, tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def serving(wheel: Path, folder: Path, *more: str, **variables: str) -> Iterator[House]:
+    """A served wheel; ``folder`` takes its output."""
+    import httpx
+
+    log = folder / "served.log"
+    env = {**os.environ, "WHEELMEM_USER_PATH": str(folder / "user"), "PYTHONUNBUFFERED": "1", **variables}
+    command = [sys.executable, "-m", "wheelmem", "serve", str(wheel), "--port", "0", *more]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env, text=True) as process,
+    ):
+        try:
+            for _ in range(600):
+                text = log.read_text()
+                if "Uvicorn running" in text or process.poll() is not None:
+                    break
+                time.sleep(0.1)
+            link = re.search(r"http://\S+/-/auth-token\?token=\S+", text)
+            assert link, text
+            url = link[0].partition("/-/")[0]
+            signed_in = httpx.get(link[0])
+            yield House(url, wheel, signed_in.cookies["ds_actor"], process)
+        finally:
+            process.terminate()
+            process.wait(timeout=20)

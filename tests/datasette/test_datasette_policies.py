@@ -135,9 +135,7 @@ class World:
         out: dict[str, str] = {}
         seen = set()
         for key, homes in self.homes.items():
-            chronicle = next(
-                (row.get("chronicle", "") for kind, row in self.rows if (kind, row["id"] if "id" in row else "") == key), ""
-            )
+            chronicle = next((row.get("chronicle", "") for kind, row in self.rows if (kind, row.get("id", "")) == key), "")
             if inside & set(homes) or (
                 not homes and (self.own[key] == person or chronicle.removeprefix("chronicle:") in episodes)
             ):
@@ -202,7 +200,7 @@ def everything_to_read(world: World) -> list[tuple[str, str, Any]]:
             ("POST", "/api/memory/search", {"query": "lantern", "scope": scope, "limit": 50}),
             ("POST", "/api/memory/about", {"person": world.random.choice(PEOPLE), "scope": scope, "limit": 50}),
         ]
-        flat = {name: value for name, value in scope.items()}
+        flat = dict(scope)
         asks += [
             ("GET", "/-/memory?" + urlencode({"q": "lantern", **flat}, doseq=True), None),
             ("GET", "/-/memory?" + urlencode({"go": "reach", **flat}, doseq=True), None),

@@ -50,6 +50,7 @@ WHEEL = "medicine-wheel"
 BATCH = 2000
 BATCH_CHARACTERS = 4_000_000
 INTERVAL = 300.0
+WAITS_FOR_ANOTHER = 10
 SessionKey = tuple[str, str]
 
 
@@ -382,20 +383,27 @@ class River:
     async def deliver(self, seconds: float | None = None, progress: Callable[[int], None] | None = None) -> list[Delivered]:
         """One pass over all that waits; what it did, a provider each. Nothing when another pass is under way.
 
-        Stops after ``seconds``, if given; ``progress`` is told how many more records have been dealt with.
+        Stops after ``seconds``, if given (and then waits half a second for another pass to end); ``progress`` is told how
+        many more records have been dealt with.
         """
         enrolled = [provider for provider in self.providers if provider.name in self.wheel.read(outbox.receivers)]
         passes = [Delivered(provider.name) for provider in enrolled]
-        with _one_pass(self.wheel) as alone:
-            if not alone:
-                return []
-            try:
-                async with asyncio.timeout(seconds):
-                    for provider, done in zip(enrolled, passes, strict=True):
-                        await self._pass(provider, done, progress or (lambda more: None))
-            except TimeoutError:
-                for done in passes:
-                    done.away = done.away or f"not done within {seconds:g} s"
+        for turn in range(WAITS_FOR_ANOTHER if seconds else 1):
+            if turn:
+                # The pass under way may have looked already for what this one is to deliver.
+                await asyncio.sleep(0.05)
+            with _one_pass(self.wheel) as alone:
+                if alone:
+                    try:
+                        async with asyncio.timeout(seconds):
+                            for provider, done in zip(enrolled, passes, strict=True):
+                                await self._pass(provider, done, progress or (lambda more: None))
+                    except TimeoutError:
+                        for done in passes:
+                            done.away = done.away or f"not done within {seconds:g} s"
+                    break
+        else:
+            return []
         standing = {one["provider"]: one for one in self.wheel.read(outbox.standing)}
         for done in passes:
             done.pending = standing[done.provider]["pending"]

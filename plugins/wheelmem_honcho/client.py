@@ -296,7 +296,7 @@ class HonchoClient:
         filters: dict[str, Any] = {"session_id": {"in": _checked(sessions)}}
         if peer is not None:
             filters["peer_id"] = _checked([peer])[0]
-        body = {"query": query, "filters": filters, "limit": max(1, min(limit, 100))}
+        body = {"query": _plain(query), "filters": filters, "limit": max(1, min(limit, 100))}
         _, data = await self._call("POST", f"{self._w}/search", body, again=True)
         if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
             raise self._odd()
@@ -306,7 +306,7 @@ class HonchoClient:
 
     async def chat(self, peer: str, query: str, sessions: Sequence[str], level: str = "low") -> str:
         """What Honcho answers as ``peer``, from these sessions only (where ``confines()`` holds)."""
-        body = {"query": query, "filters": {"session_id": {"in": _checked(sessions)}}, "reasoning_level": level}
+        body = {"query": _plain(query), "filters": {"session_id": {"in": _checked(sessions)}}, "reasoning_level": level}
         path = f"{self._w}/peers/{quote(peer)}/chat"
         _, data = await self._object("POST", path, body, again=False, seconds=self.reasoning_timeout)
         return str(data.get("content") or "").strip()
@@ -336,6 +336,10 @@ def _checked(ids: Sequence[str]) -> list[str]:
         if not is_id(id):
             raise HonchoError(f"{id!r} is no Honcho id", away=False)
     return list(ids)
+
+
+def _plain(query: str) -> str:
+    return query.replace("\0", " ")
 
 
 def _uses_cards(configuration: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ AWAY: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.fixture
 def quick(double: Double, make_world: Any) -> World:
-    world: World = make_world(double, timeout=0.4)
+    world: World = make_world(double)
     world.person()
     world.ceremony()
     world.beat()
@@ -43,6 +43,7 @@ def ids(double: Double, session: str = "ceremony-1-a") -> list[str]:
 async def test_what_should_wait_waits_and_arrives_once(
     quick: World, double: Double, kind: str, more: dict[str, Any], after: bool, match: str
 ) -> None:
+    patient, quick.client.timeout = quick.client.timeout, 0.4 if kind == "hang" else quick.client.timeout
     with double.fault(kind, match, after=after, **more):
         done = await quick.deliver()
         assert done.away
@@ -53,6 +54,7 @@ async def test_what_should_wait_waits_and_arrives_once(
         assert standing["pending"] == 2
         assert standing["error"]
         assert standing["since"]
+    quick.client.timeout = patient
     assert (await quick.deliver()).pending == 0
     assert ids(double) == ["ceremony:1:a", "beat:1"]
     assert "error" not in quick.river.status()["providers"][0]
@@ -156,12 +158,14 @@ async def test_an_ask_falls_back_to_the_wheel_and_says_why(
         "about": {"person": ANA, "question": "the lantern"},
     }
     quick.provider.client._confined = None
+    patient, quick.client.timeout = quick.client.timeout, 0.4 if kind == "hang" else quick.client.timeout
     with double.fault(kind, **more):
         answer = await getattr(quick.memory, verb)(scope=SCOPE, **calls[verb])
     assert (answer.provider, answer.mode) == ("wheel", "matched")
     assert [source.wheel_id for source in answer.sources] == ["beat:1"]
     assert answer.note is not None
     assert answer.note.startswith("honcho did not answer: honcho")
+    quick.client.timeout = patient
     assert (await getattr(quick.memory, verb)(scope=SCOPE, **calls[verb])).provider == "honcho"
 
 

@@ -25,8 +25,7 @@ class World:
         self.path = path
         self.double = double
         self.wheel = open_wheel(path, plugins=load_plugins(load="fts5"))
-        timeouts = {name: options.pop(name) for name in ("timeout", "connect_timeout") if name in options}
-        self.client = HonchoClient(double.url, api_key=KEY, reasoning_timeout=2, **{"timeout": 2, **timeouts})
+        self.client = HonchoClient(double.url, api_key=KEY, reasoning_timeout=20)
         self.provider = honcho_provider(self.client, **options)
         self.river = River(self.wheel, [self.provider])
         enroll(self.wheel, [self.provider])

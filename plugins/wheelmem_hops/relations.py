@@ -55,7 +55,7 @@ def closing(look: Look) -> Iterator[Hop]:
     """A ceremony and its closing."""
     closes = CLOSES.replace("{t}", "k")
     rows = look.db.execute(
-        f"SELECT c.position * 8, k.position * 8, c.id, k.id FROM ceremonies c JOIN ceremonies k ON {closes} = c.id "
+        f"SELECT c.position * 8, k.position * 8, c.id, k.id FROM ceremonies c JOIN ceremonies k ON {closes} = +c.id "
         "WHERE c.position IN (SELECT value / 8 FROM json_each(:ids) WHERE value % 8 = 0) "
         "UNION SELECT c.position * 8, k.position * 8, c.id, k.id FROM ceremonies k JOIN ceremonies c "
         f"ON c.id = {closes} WHERE k.position IN (SELECT value / 8 FROM json_each(:ids) WHERE value % 8 = 0) ORDER BY 1, 2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import socket
 import sys
@@ -231,6 +232,32 @@ def as_owner(code: str, port: int) -> str:
 
     cookie = "ds_actor=" + Datasette([], secret="s").sign({"a": {"id": "root"}}, "actor")
     return code.replace("8001", str(port)).replace("token=TOKEN", f"headers={{'cookie': {cookie!r}}}")
+
+
+async def test_the_lines_for_agent_hosts_start_a_server(shell: Callable[..., Shell]) -> None:
+    import json
+    import tomllib
+
+    from mcp import Client, StdioServerParameters
+
+    made = shell()
+    found = []
+    for _, language, lines in blocks((DOCS / "mcp.md").read_text(encoding="utf-8")):
+        text = "\n".join(lines)
+        if language == "json":
+            given = json.loads(text)
+            found += [one for key in ("mcpServers", "servers") for one in given.get(key, {}).values()]
+        elif language == "toml":
+            found += tomllib.loads(text)["mcp_servers"].values()
+        elif text.startswith("claude mcp add"):
+            command, *arguments = shlex.split(text.partition(" -- ")[2])
+            found.append({"command": command, "args": arguments})
+    assert len(found) == 4
+    for one in found:
+        arguments = [argument.replace("/home/ana", str(made.work)) for argument in one["args"]]
+        host = StdioServerParameters(command=str(HERE / one["command"]), args=arguments, env=made.environment())
+        async with Client(host) as client:
+            assert "memory_ask" in [tool.name for tool in (await client.list_tools()).tools]
 
 
 def test_configuration_in_the_pages_is_sound() -> None:

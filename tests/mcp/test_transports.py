@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 
@@ -75,6 +76,17 @@ async def test_streamable_http(demo_wheel: Wheel) -> None:
             await look_around(client)
         async with Client(address, mode="legacy") as client:
             await look_around(client)
+
+
+async def test_a_page_of_a_browser_from_elsewhere_gets_no_answer(demo_wheel: Wheel) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    accept = {"accept": "application/json, text/event-stream"}
+    with over_http(demo_wheel) as address:
+        async with httpx.AsyncClient() as browser:
+            for headers in ({"host": "wheel.attacker.example"}, {"origin": "https://attacker.example"}):
+                answer = await browser.post(address, json=body, headers={**accept, **headers})
+                assert answer.status_code in (403, 421)
+                assert "memory_ask" not in answer.text
 
 
 async def test_several_agents_at_once(demo_wheel: Wheel) -> None:

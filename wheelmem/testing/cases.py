@@ -122,9 +122,10 @@ def _rows(random: Random) -> list[Row]:
     rows += records
     for n in range(random.randint(0, 2)):
         rows.append(_conclusion(random, n, [row["id"] for _, row in records]))
-    for _ in range(random.randint(0, 3)):
-        pair = random.sample(list(PEOPLE), 2)
-        kin = {"from_id": pair[0], "to_id": pair[1], "relationship_type": "kin", "ceremony_id": random.choice(ids)}
+    # Two people have one such edge, or none: a second one would stand in the place of the first.
+    pairs = [(one, other) for one in PEOPLE for other in PEOPLE if one != other]
+    for one, other in random.sample(pairs, random.randint(0, 3)):
+        kin = {"from_id": one, "to_id": other, "relationship_type": "kin", "ceremony_id": random.choice(ids)}
         rows.append(("edge", kin))
     return rows
 
@@ -252,11 +253,14 @@ class Bench:
         self._made = 0
         self.plugins: PluginHost = load_plugins()
         if plugin is not None and not self.plugins.manager.is_registered(plugin):
-            self.plugins.add(plugin, getattr(plugin, "__name__", type(plugin).__name__))
+            self.plugins.add(plugin, _name(plugin))
         self._template = self._folder / "template.db"
         open_wheel(self._template, plugins=self.plugins).close()
-        if self.plugins.failures:
-            raise AssertionError("; ".join(str(failure) for failure in self.plugins.failures))
+        # Another plugin of this environment that fails is not what is tested here.
+        ours = {self.plugins.manager.get_name(plugin), _name(plugin)} if plugin is not None else set()
+        failed = [str(failure) for failure in self.plugins.failures if failure.name in ours]
+        if failed:
+            raise AssertionError("; ".join(failed))
 
     @contextmanager
     def wheel(self, rows: list[Row]) -> Iterator[Wheel]:
@@ -278,6 +282,10 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _name(plugin: object) -> str:
+    return str(getattr(plugin, "__name__", type(plugin).__name__))
 
 
 def disturb(path: Path, case: Case) -> None:

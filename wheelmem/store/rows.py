@@ -13,7 +13,8 @@ from ..contract import WheelmemError
 
 __all__ = ["KINDS", "TABLES", "BadRecord", "Table", "from_row", "to_row"]
 
-TEXT, LIST, OBJECT, NUMBER, FLAG = "text", "list", "object", "number", "flag"
+# A context is text, or the JSON object that older records have in its place.
+TEXT, CONTEXT, LIST, OBJECT, NUMBER, FLAG = "text", "context", "list", "object", "number", "flag"
 SQLITE_INTEGERS = range(-(2**63), 2**63)
 
 
@@ -77,7 +78,7 @@ TABLES = {
             "ceremonies.jsonl",
             ("id",),
             _columns(
-                "id type direction participants:list medicines_used:list intentions:list timestamp research_context "
+                "id type direction participants:list medicines_used:list intentions:list timestamp research_context:context "
                 "relations_honored:list circle_id closes subject_id episode_path"
             ),
         ),
@@ -150,6 +151,8 @@ def _column(kind: str, value: Any) -> Any:
     """
     if kind == TEXT:
         return clean(value) if isinstance(value, str) else _NOTHING
+    if kind == CONTEXT:
+        return clean(value if isinstance(value, str) else _WRITE(value)) if isinstance(value, dict | str) else _NOTHING
     if kind == LIST:
         return "[]" if value == [] else clean(_WRITE(value)) if isinstance(value, list | str) else _NOTHING
     if kind == OBJECT:
@@ -183,7 +186,8 @@ def to_row(table: Table, record: Any) -> tuple[Any, ...]:
             column = _column(kind, value)
             if column is not _NOTHING:
                 values[index] = column
-            if column is _NOTHING or (isinstance(column, str) and "\ufffd" in column and _column_value(kind, column) != value):
+            changed = isinstance(column, str) and (kind == CONTEXT or "\ufffd" in column) and _column_value(kind, column) != value
+            if column is _NOTHING or changed:
                 extra[name] = value
         if extra:
             # In one order, however the record had them, so that it is told to be the same when it comes again.

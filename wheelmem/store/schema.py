@@ -68,9 +68,13 @@ def _instant(column: str) -> str:
 
 
 EPISODE = (
-    "CASE WHEN {t}.episode_path <> '' THEN {t}.episode_path WHEN json_valid({t}.research_context) THEN "
-    "CASE WHEN json_type({t}.research_context) = 'object' THEN coalesce("
-    "nullif(json_extract({t}.research_context, '$.episode_path'), ''), json_extract({t}.research_context, '$.episodePath')) END END"
+    "CASE WHEN {t}.episode_path <> '' THEN {t}.episode_path WHEN json_valid({t}.research_context) THEN coalesce("
+    + ", ".join(
+        f"CASE WHEN json_type({{t}}.research_context, '$.{key}') = 'text' "
+        f"THEN nullif(json_extract({{t}}.research_context, '$.{key}'), '') END"
+        for key in ("episode_path", "episodePath")
+    )
+    + ") END"
 )
 CLOSES = "CASE WHEN {t}.closes <> '' THEN {t}.closes WHEN {t}.type = 'closing' THEN {t}.research_context END"
 
@@ -251,27 +255,32 @@ def _triggers() -> list[str]:
             ],
             f"{row}.kind = 'ceremony'",
         )
+    # A conclusion's speaker is who derived it, while the wheel holds that node. A node may also go without a word, replaced by
+    # another at its position; so what came in makes every such speaker be looked for again.
+    # (An index on an expression serves only a value without a column's affinity, which the plus takes away.)
     derived_by = _inside("c.metadata", "$.derived_by")
-    trigger(
-        "nodes_author_insert",
-        "INSERT ON nodes",
-        [
-            "UPDATE records SET speaker = NEW.id WHERE kind = 'conclusion' AND record_id IN "
-            f"(SELECT c.position * 8 + 3 FROM nodes c WHERE c.type = 'knowledge' AND {derived_by} = NEW.id)"
-        ],
-        "NEW.type <> 'knowledge'",
+    arrived = (
+        "UPDATE records SET speaker = NEW.id WHERE kind = 'conclusion' AND record_id IN "
+        f"(SELECT c.position * 8 + 3 FROM nodes c WHERE c.type = 'knowledge' AND {derived_by} = +NEW.id)"
     )
+    vanished = (
+        "UPDATE records SET speaker = NULL WHERE kind = 'conclusion' AND speaker IN (SELECT DISTINCT author.speaker FROM records author "
+        "WHERE author.kind = 'conclusion' AND author.speaker IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = author.speaker))"
+    )
+    trigger("nodes_author_insert", "INSERT ON nodes", [arrived], "1")
+    trigger("nodes_author_replace", "INSERT ON nodes", [vanished])
+    trigger("nodes_author_update", "UPDATE OF id, position ON nodes", [arrived, vanished])
     trigger(
         "nodes_author_delete",
         "DELETE ON nodes",
         ["UPDATE records SET speaker = NULL WHERE kind = 'conclusion' AND speaker = OLD.id"],
-        "OLD.type <> 'knowledge'",
+        "1",
     )
     return made
 
 
 def _table_sql(table: Table) -> str:
-    types = {"text": "TEXT", "list": "TEXT", "object": "TEXT", "flag": "INTEGER", "number": ""}
+    types = {"text": "TEXT", "context": "TEXT", "list": "TEXT", "object": "TEXT", "flag": "INTEGER", "number": ""}
     columns = [f'"{name}" {types[kind]}'.strip() + (" NOT NULL" if name in table.key else "") for name, kind in table.columns.items()]
     unique = f"UNIQUE ({', '.join(table.key)})"
     return f"CREATE TABLE {table.name} (position INTEGER PRIMARY KEY, {', '.join(columns)}, extra TEXT, {unique})"
@@ -296,6 +305,7 @@ def _statements() -> list[str]:
         "home INTEGER REFERENCES places (place), speaker TEXT, at TEXT, instant REAL, text TEXT NOT NULL, UNIQUE (wheel_id, kind))",
         "CREATE INDEX records_home ON records (home)",
         "CREATE INDEX records_speaker ON records (speaker) WHERE speaker IS NOT NULL",
+        "CREATE INDEX records_author ON records (speaker) WHERE kind = 'conclusion' AND speaker IS NOT NULL",
         "CREATE TABLE also_in (record_id INTEGER NOT NULL REFERENCES records (record_id), place INTEGER NOT NULL REFERENCES places (place), "
         "ord INTEGER NOT NULL, PRIMARY KEY (record_id, place)) WITHOUT ROWID",
         "CREATE INDEX also_in_place ON also_in (place)",
@@ -333,7 +343,7 @@ def _statements() -> list[str]:
         "FROM ceremony_participants a JOIN ceremony_participants b ON a.ceremony_id = b.ceremony_id AND a.participant < b.participant "
         "GROUP BY a.participant, b.participant",
         f"CREATE VIEW open_ceremonies AS SELECT c.* FROM ceremonies c WHERE coalesce(c.type, '') <> 'closing' "
-        f"AND NOT EXISTS (SELECT 1 FROM ceremonies d WHERE {CLOSES.format(t='d')} = c.id)",
+        f"AND NOT EXISTS (SELECT 1 FROM ceremonies d WHERE {CLOSES.format(t='d')} = +c.id)",
         *_triggers(),
         *outbox.statements(),
         "INSERT INTO wheel VALUES ('uuid', lower(hex(randomblob(16))))",

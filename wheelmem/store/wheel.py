@@ -70,7 +70,10 @@ class Wheel:
         if self._closed:
             raise StoreError(f"the wheel {self.path} is closed")
         if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"cannot make the folder of {self.path}: {error.strerror}") from None
             connection = open_writer(self.path, self._busy_timeout)
             try:
                 if not check(connection, self.path):

@@ -38,7 +38,8 @@ _RULES: dict[str, tuple[str, ...]] = {
     "when": (
         # "when it rained" tells a time rather than asks for one.
         r"\bwhen\b(?! (?:i|it|you|we|he|she|they)\b)",
-        rf"\b(?:what|which) {_PERIOD}\b(?! (?:of|does|do)\b)",
+        rf"\b(?:what|which) {_PERIOD}\b(?! of\b)",
+        rf"\bwhat (?:is|was|were) the {_PERIOD}s?\b",
         r"\bhow (?:long|soon|recently|old)\b",
         r"\bsince what\b",
         r"\bquand\b(?! (?:j'|je|il|elle|on|tu|nous|vous|ils|elles)\b)",

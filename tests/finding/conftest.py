@@ -28,7 +28,12 @@ class Finder:
             self.wheel.put(kind, record)
 
     def search(
-        self, query: str, scope: dict[str, Any], arms: Sequence[str] | None = None, block: dict[str, Any] | None = None, **more: Any
+        self,
+        query: str,
+        scope: dict[str, Any],
+        arms: Sequence[str] | None = None,
+        block: dict[str, Any] | None = None,
+        **more: Any,
     ) -> Answer:
         """What is found, explained, by these arms, under these settings."""
         memory = create_memory(wheel=self.wheel, providers=(), settings=Settings(block or {}))

@@ -96,7 +96,8 @@ CASES: dict[str, tuple[list[Any], str, str]] = {
 
 def only(relation: str) -> dict[str, Any]:
     """Settings under which no other relation is followed."""
-    return {f"hops.{name}": 0.0 for name in RELATIONS if name != relation} | ({"hops.before": 0.5} if relation == "answer" else {})
+    others = {f"hops.{name}": 0.0 for name in RELATIONS if name != relation}
+    return others | ({"hops.before": 0.5} if relation == "answer" else {})
 
 
 def fill(finder: Any, relation: str) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
 from .schema import StoreError
 
-__all__ = ["ReadConnection", "open_reader", "open_writer", "transaction"]
+__all__ = ["ReadConnection", "Turnstile", "open_reader", "open_writer", "transaction"]
 
 
 class ReadConnection(sqlite3.Connection):
@@ -116,11 +117,66 @@ def open_writer(path: Path, busy_timeout: float) -> sqlite3.Connection:
     return connection
 
 
+class Turnstile:
+    """Where processes that want to write a wheel stand in line, so that none is passed over until it gives up.
+
+    SQLite has who finds the wheel locked look again every tenth of a second; a writer that begins anew as soon as it has
+    ended is never seen to be away. Here whoever waits next holds a lock on the folder until its transaction has begun, and
+    everybody else waits for that first. Nobody depends on it: where a folder cannot be locked, or not within ``timeout``
+    seconds, SQLite's own lock still decides.
+    """
+
+    def __init__(self, folder: Path, timeout: float) -> None:
+        self._folder = folder
+        self._timeout = timeout
+        self._handle: int | None = None
+
+    def __enter__(self) -> None:
+        try:
+            import fcntl
+
+            if self._handle is None:
+                self._handle = os.open(self._folder, os.O_RDONLY)
+            end = time.monotonic() + self._timeout
+            while time.monotonic() < end:
+                try:
+                    fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    time.sleep(0.005)
+        except (ImportError, OSError):
+            return
+
+    def __exit__(self, *_: object) -> None:
+        if self._handle is not None:
+            import fcntl
+
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
+            except OSError:
+                pass
+
+    def close(self) -> None:
+        """Give the handle on the folder back."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Everything inside happens, or nothing does. Inside another transaction it is a savepoint."""
+def transaction(
+    connection: sqlite3.Connection, turn: AbstractContextManager[None] | None = None
+) -> Iterator[sqlite3.Connection]:
+    """Everything inside happens, or nothing does. Inside another transaction it is a savepoint.
+
+    ``turn`` is entered for as long as it takes to begin: see ``Turnstile``.
+    """
     nested = connection.in_transaction
-    connection.execute("SAVEPOINT part" if nested else "BEGIN IMMEDIATE")
+    if nested:
+        connection.execute("SAVEPOINT part")
+    else:
+        with turn or nullcontext():
+            connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
         connection.execute("RELEASE part" if nested else "COMMIT")

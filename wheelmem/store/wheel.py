@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..contract import Reach, Record
 from . import reading, writing
-from .connections import ReadConnection, open_reader, open_writer, transaction
+from .connections import ReadConnection, Turnstile, open_reader, open_writer, transaction
 from .rows import KINDS
 from .schema import StoreError, check, migrate
 
@@ -40,6 +40,7 @@ class Wheel:
         self._lock = threading.Lock()
         self._writing = threading.RLock()
         self._writer: sqlite3.Connection | None = None
+        self._turn = Turnstile(path.absolute().parent, busy_timeout)
         self._closed = False
 
     # --- opening ---------------------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ class Wheel:
         """``fn(db)`` in one transaction, on disk when this returns; waits its turn behind other writers."""
         with _said_plainly(self.path), self._writing:
             db = self._writer_connection()
-            with transaction(db):
+            with transaction(db, self._turn):
                 return fn(db)
 
     def put(self, kind: str, record: Mapping[str, Any]) -> str:
@@ -248,6 +249,7 @@ class Wheel:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
+            self._turn.close()
 
     def __enter__(self) -> Wheel:
         return self

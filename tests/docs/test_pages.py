@@ -200,17 +200,13 @@ def test_a_plugin_from_an_empty_folder(distributions: Path, shell: Callable[...,
         made.run(step)
 
 
-# Sizes for a test; the page has those that a figure is made with.
-SMALL = {"1000000": "3000", "10000": "200"}
-
-
-def test_benchmarks(shell: Callable[..., Shell], shared: Path) -> None:
-    found = re.findall(r"python (benchmarks/\w+\.py[^\n`\[]*)", (DOCS / "benchmarks.md").read_text(encoding="utf-8"))
-    named = {command.split()[0] for command in found}
-    assert named == {f"benchmarks/{path.name}" for path in (ROOT / "benchmarks").glob("*.py")}
+def test_benchmarks(shell: Callable[..., Shell]) -> None:
+    """Each is on the page, and starts; how fast something is, is not for a test to say."""
+    named = set(re.findall(r"^## (\w+\.py)$", (DOCS / "benchmarks.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert named == {path.name for path in (ROOT / "benchmarks").glob("*.py") if not path.name.startswith("_")}
     made = shell()
     for name in sorted(named):
-        made.run(Step(0, f"{sys.executable} {ROOT / name} --help >/dev/null"))
+        made.run(Step(0, f"{sys.executable} {ROOT / 'benchmarks' / name} --help >/dev/null"))
 
 
 @pytest.mark.parametrize("page", ["client.md", "python.md"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .contract import (
@@ -29,9 +30,10 @@ from .contract import (
     question_text,
 )
 from .reach import is_empty_scope, resolve_reach
-from .retrieval import Match, Watch, own_weight, retrieve
+from .retrieval import Match, Spoiled, Watch, lent, own_weight, retrieve
 from .store import reading
 from .store.connections import ReadConnection
+from .store.rows import clean, dumps
 from .store.wheel import Wheel
 from .text import PERSON_ID, excerpt_around, fold, match_records, phrases, query_terms, source_of, substitute_names
 from .workers import Hung, Job, Workers, in_event_loop
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "create_memory", "run"]
 
 T = TypeVar("T")
+G = TypeVar("G", ProviderAnswer, Source)
 WHEEL = "wheel"
 WHEEL_NAME = "the wheel"
 # Arms that never came back, by what they are: switched off until the process ends.
@@ -165,8 +168,10 @@ class Memory:
         statuses = []
         for provider in self.providers:
             try:
-                found = await _within(provider.status(), self.settings["status_timeout"])
-                statuses.append(ProviderStatus.from_json(found))
+                found = await _within(provider.status, self.settings["status_timeout"])
+                status = ProviderStatus.from_json(found)
+                dumps(status.to_json())
+                statuses.append(status)
             except Exception as error:
                 statuses.append(ProviderStatus(provider.name, False, error=_why(error)))
         statuses.append(ProviderStatus(WHEEL, True, True, {"mode": "matched"}))
@@ -242,7 +247,7 @@ class Memory:
         seconds = self.settings["provider_timeout" if asked.verb == "search" else "reasoning_timeout"]
         for provider in able:
             try:
-                given = await _within(getattr(provider, asked.verb)(question), seconds)
+                given = await _within(partial(getattr(provider, asked.verb), question), seconds)
                 return (provider, _sound(provider.name, given)), notes
             except Exception as error:
                 notes.append(f"{provider.name} did not answer: {_why(error)}")
@@ -303,7 +308,7 @@ class Memory:
             try:
                 said = classifier.weigh(question)
                 factors = None if said is None else {str(name): float(value) for name, value in said.items()}
-            except Exception as error:
+            except BaseException as error:  # this is a worker's thread, where no Ctrl-C arrives
                 notes.append(f"classifier {classifier.name} failed ({type(error).__name__}) and was left out")
                 continue
             finally:
@@ -335,9 +340,11 @@ class _StoreWheel:
 
     async def look(self, memory: Memory, asked: _Asked) -> _Look:
         notes: list[str] = []
+        spoilers: list[Any] = []
         while True:
-            arms = [arm for arm in memory.wanted_arms(asked.arms) if (type(arm), arm.name) not in _switched_off]
-            off = [arm.name for arm in memory.wanted_arms(asked.arms) if arm not in arms]
+            wanted = [arm for arm in memory.wanted_arms(asked.arms) if arm not in spoilers]
+            arms = [arm for arm in wanted if (type(arm), arm.name) not in _switched_off]
+            off = [arm.name for arm in wanted if arm not in arms]
             try:
 
                 def first(db: ReadConnection, job: Job[_Look], arms: Sequence[Any] = arms) -> _Look:
@@ -351,6 +358,10 @@ class _StoreWheel:
                     f"{part} {hung.step.name} did not come back within {memory.settings['arm_timeout']:g} s; "
                     "it is switched off until this process ends"
                 )
+                continue
+            except Spoiled as spoiled:
+                spoilers.append(spoiled.arm)
+                notes.append(f"arm {spoiled.arm.name} {spoiled.how} and was left out")
                 continue
             said = " ".join(notes)
             notes += [f"arm {name} is switched off: it did not come back earlier" for name in off if f"arm {name} " not in said]
@@ -504,9 +515,11 @@ class _OtherWheel:
                 look.notes.append(f"{field_name} could not be looked up ({type(error).__name__}); ids stay as they are")
 
     async def holds(self, memory: Memory, kind: str, id: str) -> bool:
-        reaches = [await self._resolve(memory, scope) for scopes in memory._pins for scope in scopes]
-        for reach in reaches:
-            if any((record.wheel_kind, record.wheel_id) == (kind, id) for record in await self._records(reach)):
+        if not memory._pins:
+            raise WheelmemError("a wheel of this kind tells what it holds within a scope only; confine the memory first")
+        for scope in memory._pins[0]:
+            records = await self._records(await self._resolve(memory, scope))
+            if any((record.wheel_kind, record.wheel_id) == (kind, id) for record in records):
                 return True
         return False
 
@@ -525,15 +538,13 @@ def _unready(arm: Any, db: ReadConnection, seconds: float, watch: Watch) -> str 
     """Why an arm cannot be asked, None when it can; one that cannot even tell is asked, and fails there."""
     if not hasattr(arm, "ready"):
         return None
-    begin, end = watch
-    begin(arm, seconds)
-    try:
-        why = arm.ready(db)
-        return None if why is None else str(why)
-    except Exception:
-        return None
-    finally:
-        end()
+    with lent(db, arm, seconds, watch):
+        try:
+            why = arm.ready(db)
+            return None if why is None else str(why)
+        except BaseException:
+            return None
+    raise AssertionError
 
 
 # --- small parts -----------------------------------------------------------------------------------------------------
@@ -556,13 +567,23 @@ def _why(error: BaseException) -> str:
     return text[:300]
 
 
-async def _within(awaitable: Awaitable[T], seconds: float) -> T:
-    """The result, or TimeoutError; what does not heed being cancelled is left behind, not waited for."""
+async def _within(call: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """What a plugin's coroutine gives, or TimeoutError; one that does not heed being cancelled is left behind, not waited for.
+
+    Whatever it raises beside Ctrl-C comes out as an Exception: it must not end the process, nor pass for the caller's own end.
+    """
+
+    async def called() -> T:
+        try:
+            return await call()
+        except SystemExit:
+            raise RuntimeError("it asked the process to end") from None
+
     if not in_event_loop():
-        return await awaitable
+        return await called()
     import asyncio
 
-    task = asyncio.ensure_future(awaitable)
+    task = asyncio.ensure_future(called())
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
@@ -571,6 +592,11 @@ async def _within(awaitable: Awaitable[T], seconds: float) -> T:
     if not done:
         task.cancel()
         raise TimeoutError(f"no answer within {seconds:g} s")
+    if task.cancelled():
+        raise RuntimeError("it was cancelled")
+    error = task.exception()
+    if error is not None and not isinstance(error, Exception | KeyboardInterrupt):
+        raise RuntimeError(f"it raised {type(error).__name__}") from error
     return task.result()
 
 
@@ -581,15 +607,26 @@ def _sound(name: str, given: Any) -> ProviderAnswer:
         sources = [Source.from_json(source) for source in answer.sources]
     except (WheelmemError, TypeError, ValueError, KeyError, AttributeError):
         raise WheelmemError("its answer was no answer") from None
-    texts = [answer.note, *(getattr(source, key) for source in sources for key in ("wheel_kind", "wheel_id", "excerpt"))]
-    if not all(text is None or isinstance(text, str) for text in texts):
-        raise WheelmemError("its answer was no answer")
+    answer = _all_text(answer, ("mode", "answer", "note"))
+    sources = [_all_text(source, _TEXTS) for source in sources]
     if answer.mode == "dialectic":
         if not isinstance(answer.answer, str) or not answer.answer.strip():
             raise WheelmemError("it reasoned, and said nothing")
     elif answer.mode != "search":
         raise WheelmemError("its answer was no answer")
     return replace(answer, sources=tuple(sources))
+
+
+_TEXTS = ("provider", "wheel_kind", "wheel_id", "ceremony_id", "speaker", "speaker_name", "speaker_kind", "excerpt", "at")
+
+
+def _all_text(given: G, names: Sequence[str]) -> G:
+    """The same with lone surrogates, which nothing can be written with, replaced; raises when something there is no text."""
+    texts = {name: getattr(given, name) for name in names}
+    if not all(text is None or isinstance(text, str) for text in texts.values()):
+        raise WheelmemError("its answer was no answer")
+    odd: dict[str, Any] = {name: clean(text) for name, text in texts.items() if text is not None and clean(text) != text}
+    return replace(given, **odd) if odd else given
 
 
 def _explained(match: Match) -> Explain:

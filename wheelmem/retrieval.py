@@ -12,7 +12,8 @@ import re
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -20,9 +21,10 @@ from typing import Any
 from .contract import ArmReport, Question, Record
 from .store.connections import ReadConnection
 from .store.reading import ReachedRecord, ResolvedReach, reached
+from .store.rows import clean
 from .text import fold
 
-__all__ = ["ArmWarning", "FoundRecord", "Match", "Retrieved", "Watch", "retrieve"]
+__all__ = ["ArmWarning", "FoundRecord", "Match", "Retrieved", "Spoiled", "Watch", "lent", "retrieve"]
 
 # How many records each arm may bring: enough that fusing can lift one that several arms rank low.
 DEPTH = 100
@@ -34,6 +36,15 @@ STEPS = 20_000
 
 class ArmWarning(RuntimeWarning):
     """An arm did something that costs it its part: records outside the reach, which the host drops."""
+
+
+class Spoiled(Exception):
+    """An arm did something to the connection it was lent that the others would feel: what was read there cannot be used."""
+
+    def __init__(self, arm: Any, how: str) -> None:
+        super().__init__(how)
+        self.arm = arm
+        self.how = how
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,6 @@ def retrieve(
     """Ask each arm, in the snapshot of ``db``, and fuse. ``seconds`` is what one arm may take."""
     result = Retrieved()
     rankings: dict[str, Ranking] = {}
-    begin, end = watch or (lambda step, seconds: None, lambda: None)
     stage = STAGES[0]
     found: tuple[FoundRecord, ...] = ()
     favours: dict[str, Ranking] = {}
@@ -91,24 +101,17 @@ def retrieve(
                 FoundRecord(match.found.record_id, match.score, match.reports[0].arm) for match in fuse(rankings, weights)
             )
         db.offer(reach)
-        # The grace lets an interrupted statement end by itself before the whole thread is given up.
-        begin(arm, seconds + 0.5)
-        deadline = time.monotonic() + seconds
-        db.set_progress_handler(lambda deadline=deadline: time.monotonic() > deadline, STEPS)  # type: ignore[misc]
-        try:
-            rows = list(islice(arm.retrieve(db, question, reach, found, DEPTH), 10 * DEPTH))
-        except sqlite3.OperationalError as error:
-            if "interrupted" in str(error):
-                result.notes.append(f"arm {arm.name} did not answer within {seconds:g} s and was left out")
-            else:
-                _failed(result, arm, error)
+        rows = None
+        with lent(db, arm, seconds, watch):
+            try:
+                rows = list(islice(arm.retrieve(db, question, reach, found, DEPTH), 10 * DEPTH))
+            except BaseException as error:  # this is a worker's thread, where no Ctrl-C arrives
+                if isinstance(error, sqlite3.OperationalError) and "interrupted" in str(error):
+                    result.notes.append(f"arm {arm.name} did not answer within {seconds:g} s and was left out")
+                else:
+                    _failed(result, arm, error)
+        if rows is None:
             continue
-        except Exception as error:
-            _failed(result, arm, error)
-            continue
-        finally:
-            db.set_progress_handler(None, 0)
-            end()
         ranking = _checked(db, question, reach, arm, rows, result)
         if ranking:
             (favours if stage == "favour" else rankings)[arm.name] = ranking
@@ -121,7 +124,26 @@ def _stage(arm: Any) -> str:
     return stage if stage in STAGES else "follow"
 
 
-def _failed(result: Retrieved, arm: Any, error: Exception) -> None:
+@contextmanager
+def lent(db: ReadConnection, arm: Any, seconds: float, watch: Watch | None = None) -> Iterator[None]:
+    """An arm's turn with the connection, its SQL interrupted at the deadline; Spoiled when it is not given back as it was."""
+    begin, end = watch or (lambda step, seconds: None, lambda: None)
+    # The grace lets an interrupted statement end by itself before the whole thread is given up.
+    begin(arm, seconds + 0.5)
+    deadline = time.monotonic() + seconds
+    db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+    try:
+        yield
+    finally:
+        with suppress(sqlite3.Error):
+            db.set_progress_handler(None, 0)
+        end()
+    how = db.spoiled()
+    if how is not None:
+        raise Spoiled(arm, how)
+
+
+def _failed(result: Retrieved, arm: Any, error: BaseException) -> None:
     # The message may quote records, also from outside the reach: it goes to the log, the kind of error to the caller.
     import logging
 
@@ -136,16 +158,20 @@ def _checked(
     best: dict[int, tuple[float, str | None]] = {}
     for row in rows:
         try:
-            record_id, score, path = row
+            record_id, given, path = row
+            score = float(given)
             sound = isinstance(record_id, int) and math.isfinite(score) and (path is None or isinstance(path, str))
-        except (TypeError, ValueError):
+        except Exception:
             sound = False
         if not sound:
             result.notes.append(f"arm {arm.name} answered nonsense and was left out")
             return []
         if record_id not in best or score > best[record_id][0]:
-            best[record_id] = (float(score), path)
-    inside = reached(db, reach, best)
+            best[record_id] = (score, None if path is None else clean(path))
+    try:
+        inside = reached(db, reach, best)
+    except sqlite3.Error as error:
+        raise Spoiled(arm, f"left the connection unusable ({type(error).__name__})") from error
     outside = len(best) - len(inside)
     if outside:
         message = f"arm {arm.name} returned {outside} record(s) outside the reach; they were dropped"

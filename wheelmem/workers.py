@@ -33,6 +33,7 @@ class Job(Generic[T]):
         self._step: tuple[Any, float] | None = None
         self._finished = threading.Event()
         self._callbacks: list[Callable[[], None]] = []
+        # Guards what has finished against what is given up: never both.
         self._lock = threading.Lock()
         self._result: T
         self._error: BaseException | None = None
@@ -55,6 +56,14 @@ class Job(Generic[T]):
         for callback in callbacks:
             callback()
 
+    @property
+    def finished(self) -> bool:
+        return self._finished.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it has finished, within so many seconds."""
+        return self._finished.wait(seconds)
+
     def when_finished(self, callback: Callable[[], None]) -> None:
         with self._lock:
             if not self._finished.is_set():
@@ -70,9 +79,13 @@ class Job(Generic[T]):
     def check(self) -> None:
         """Raise Hung when the step under way is past its deadline."""
         step = self._step
-        if step is not None and time.monotonic() > step[1] and not self._finished.is_set():
+        if step is None or time.monotonic() <= step[1]:
+            return
+        with self._lock:
+            if self._finished.is_set():
+                return
             self.abandoned = True
-            raise Hung(step[0])
+        raise Hung(step[0])
 
     def result(self) -> T:
         if self._error is not None:
@@ -89,6 +102,17 @@ class Workers:
         self._lock = threading.Lock()
         self._threads = 0
         self._idle = 0
+        # Jobs whose asker went away before they finished. Whoever waits now sees to it that they hold no thread for ever.
+        self._orphans: list[Job[Any]] = []
+
+    def _reap(self) -> None:
+        with self._lock:
+            orphans = self._orphans = [job for job in self._orphans if not job.finished]
+        for job in tuple(orphans):
+            try:
+                job.check()
+            except Hung:
+                self._lost(job)
 
     def _start(self, job: Job[Any]) -> None:
         with self._lock:
@@ -109,22 +133,33 @@ class Workers:
                 if self._queue.empty():
                     self._idle += 1
 
-    def _lost(self) -> None:
+    def _lost(self, job: Job[Any]) -> None:
         with self._lock:
+            if job in self._orphans:
+                self._orphans.remove(job)
             self._threads -= 1
             if not self._queue.empty() and self._threads < self._size:
                 self._threads += 1
                 threading.Thread(target=self._work, name="wheelmem-reader", daemon=True).start()
+
+    def _left(self, job: Job[Any], error: BaseException) -> None:
+        """Whoever waited for a job does so no more: it hangs, or (cancelled, interrupted) they gave up."""
+        if isinstance(error, Hung):
+            self._lost(job)
+            return
+        with self._lock:
+            self._orphans.append(job)
 
     def run(self, fn: Callable[[Job[T]], T]) -> T:
         """``fn(job)`` on a worker; the calling thread waits. Raises Hung when a step does not come back."""
         job = Job(fn)
         self._start(job)
         try:
-            while not job._finished.wait(job.patience()):
+            while not job.wait(job.patience()):
                 job.check()
-        except Hung:
-            self._lost()
+                self._reap()
+        except BaseException as error:
+            self._left(job, error)
             raise
         return job.result()
 
@@ -151,13 +186,15 @@ class Workers:
             while True:
                 done, _ = await asyncio.wait({waiting}, timeout=job.patience())
                 if done:
-                    return job.result()
+                    break
                 job.check()
-        except Hung:
-            self._lost()
+                self._reap()
+        except BaseException as error:
+            self._left(job, error)
             raise
         finally:
             waiting.cancel()
+        return job.result()
 
 
 def in_event_loop() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +37,24 @@ def good() -> Any:
     return arm("good", rows)
 
 
+def change(attribute: str, value: Any) -> Callable[[Any], Any]:
+    return lambda db: setattr(db, attribute, value) or []
+
+
+def leave_open(db: Any) -> Any:
+    _kept.append(db.execute("SELECT * FROM records, records other"))
+    _kept[-1].fetchone()
+    return []
+
+
+_kept: list[Any] = []
+# Everything looks as if it lay in one place; hides the wheel's own table of that name.
+HIDING = (
+    "CREATE TEMP TABLE records AS SELECT record_id, kind, wheel_id, (SELECT min(place) FROM places) AS home, speaker, at, "
+    "instant, 'hidden' AS text FROM main.records"
+)
+
+
 def fail(error: BaseException) -> Callable[[Any], Any]:
     def body(db: Any) -> Any:
         raise error
@@ -54,6 +73,21 @@ FAULTS: dict[str, Callable[[Any], Any]] = {
     "strings": lambda db: [("1", "2", 3)],
     "short": lambda db: [(1,)],
     "huge": lambda db: [(2**80, 1.0, None)],
+    "ends": fail(SystemExit(3)),
+    "Ctrl-C": fail(KeyboardInterrupt()),
+    "generator": fail(GeneratorExit()),
+    "cancelled": fail(asyncio.CancelledError()),
+    "beyond": lambda db: [(8, 10**400, None)],
+    "row": lambda db: [map(fail(RuntimeError("in a row")), "abc")],
+    "closes": lambda db: db.close() or [],
+    "commits": lambda db: db.commit() or [],
+    "hides": lambda db: db.execute(HIDING) and [],
+    "hides for good": lambda db: db.executescript(f"{HIDING}; COMMIT") and [],
+    "reach": lambda db: sqlite3.Connection.execute(db, "CREATE TEMP TABLE reach_records AS SELECT record_id FROM records") and [],
+    "rows": change("row_factory", lambda cursor, row: {"row": row}),
+    "bytes": change("text_factory", bytes),
+    "read-only": lambda db: db.execute("PRAGMA query_only = 1") and [],
+    "leaves open": leave_open,
     "endless": lambda db: ((n, 1.0, None) for n in iter(int, 1)),
     "stops": lambda db: (_ for _ in ()).throw(RuntimeError("half way")),
 }
@@ -65,8 +99,11 @@ def test_a_faulty_arm_changes_nothing_but_the_note(bench: Bench) -> None:
         with bench.wheel(case.rows) as wheel:
             plain = create_memory(wheel=wheel, providers=[], arms=[good()])
             expected = run(plain, plain.search(query=case.query, scope=case.scope)).to_json()
-            broken = create_memory(wheel=wheel, providers=[], arms=[good(), *(arm(name, FAULTS[name]) for name in faults)])
+            # On both sides of the one that works, and of the connection that is used again.
+            arms = [*(arm(name, FAULTS[name]) for name in faults[:1]), good(), *(arm(name, FAULTS[name]) for name in faults[1:])]
+            broken = create_memory(wheel=wheel, providers=[], arms=arms)
             found = run(broken, broken.search(query=case.query, scope=case.scope)).to_json()
+            assert run(plain, plain.search(query=case.query, scope=case.scope)).to_json() == expected
         note = found.pop("note", "")
         expected.pop("note", None)
         assert found == expected
@@ -107,7 +144,49 @@ def test_three_arms_in_a_row_that_hang_cost_a_note_each(bench: Bench) -> None:
     assert "switched off" in (again.note or "")
 
 
-@pytest.mark.parametrize("fault", ["hangs", "raises", "nonsense"])
+def test_a_statement_left_open_does_not_hold_later_questions_to_an_older_wheel(bench: Bench) -> None:
+    rows = [("ceremony", {"id": "ceremony:0", "type": "opening"}), ("ceremony", {"id": "ceremony:1", "type": "opening"})]
+    scope = {"ceremonies": ["ceremony:0", "ceremony:1", "ceremony:2"]}
+    with bench.wheel(rows) as wheel:
+        careless = create_memory(wheel=wheel, providers=[], arms=[good(), arm("leaves open", leave_open)])
+        run(careless, careless.search(query="opening", scope=scope))
+        wheel.put("ceremony", {"id": "ceremony:2", "type": "opening"})
+        memory = create_memory(wheel=wheel, providers=[], arms=[good()])
+        assert len(run(memory, memory.search(query="opening", scope=scope)).sources) == 3
+    _kept.clear()
+
+
+async def test_questions_given_up_while_arms_hang_leave_room_for_the_next(bench: Bench) -> None:
+    quick = load_settings(env={"WHEELMEM_ARM_TIMEOUT": "0.2"})
+    scope = {"ceremonies": "ceremony:0"}
+    with bench.wheel([("ceremony", {"id": "ceremony:0", "type": "opening"})]) as wheel:
+        for number in range(6):
+            arms = [arm(f"sleeps {number}", lambda db: time.sleep(600))]
+            memory = create_memory(wheel=wheel, providers=[], arms=arms, settings=quick)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(memory.search(query="opening", scope=scope), 0.05)
+        memory = create_memory(wheel=wheel, providers=[], arms=[good()], settings=quick)
+        answer = await asyncio.wait_for(memory.search(query="opening", scope=scope), 60)
+    assert [source.wheel_id for source in answer.sources] == ["ceremony:0"]
+
+
+def test_what_an_arm_writes_in_the_reach_it_is_shown_is_not_kept(bench: Bench) -> None:
+    class Scribbles:
+        name = "scribbles"
+        stage = "find"
+
+        def retrieve(self, db: Any, question: Any, reach: Any, found: Any, limit: int) -> Any:
+            for place in list(reach.ceremony_of):
+                reach.ceremony_of[place] = "ceremony:elsewhere"
+
+    with bench.wheel([("ceremony", {"id": "ceremony:0", "type": "opening"})]) as wheel:
+        for arms in ([Scribbles(), good()], [good()]):
+            memory = create_memory(wheel=wheel, providers=[], arms=arms)
+            answer = run(memory, memory.search(query="opening", scope={"ceremonies": "ceremony:0"}))
+            assert [source.ceremony_id for source in answer.sources] == ["ceremony:0"]
+
+
+@pytest.mark.parametrize("fault", ["hangs", "raises", "ends", "nonsense"])
 def test_a_classifier_that_fails_costs_its_weights_only(bench: Bench, fault: str) -> None:
     class Weighs:
         name = "moody"
@@ -117,6 +196,8 @@ def test_a_classifier_that_fails_costs_its_weights_only(bench: Bench, fault: str
                 time.sleep(600)
             if fault == "raises":
                 raise ValueError("no")
+            if fault == "ends":
+                raise SystemExit(3)
             return {"good": "much"}
 
     rows = [("ceremony", {"id": "ceremony:0", "type": "opening"})]
@@ -152,6 +233,18 @@ async def _deaf() -> None:
             pass
 
 
+def _throw(error: BaseException) -> Callable[[], Any]:
+    def body() -> Any:
+        raise error
+
+    return body
+
+
+def _cites(**fields: Any) -> Callable[[], Any]:
+    message = {"provider": "x", "wheel_kind": "message", "wheel_id": "1", "excerpt": "words", **fields}
+    return lambda: {"mode": "search", "sources": [message]}
+
+
 def _raise() -> None:
     raise ConnectionError("cannot reach memory.example")
 
@@ -165,6 +258,12 @@ def _raise() -> None:
         (lambda: None, "faulty did not answer: its answer was no answer"),
         (lambda: {"mode": "certain"}, "faulty did not answer: its answer was no answer"),
         (lambda: {"mode": "search", "sources": [{"wheel_kind": 3, "wheel_id": 4, "provider": "x"}]}, "its answer was no answer"),
+        (_throw(SystemExit(3)), "faulty did not answer: "),
+        (_throw(GeneratorExit()), "faulty did not answer: "),
+        (_throw(asyncio.CancelledError()), "faulty did not answer: "),
+        (_cites(speaker=["a"]), "faulty did not answer: its answer was no answer"),
+        (_cites(speaker_name=b"a"), "faulty did not answer: its answer was no answer"),
+        (_cites(at=2026), "faulty did not answer: its answer was no answer"),
         (lambda: {"mode": "search", "sources": "none"}, "its answer was no answer"),
         (lambda: {"mode": "dialectic", "answer": "  "}, "faulty did not answer: it reasoned, and said nothing"),
         (lambda: asyncio.sleep(0, {"mode": "dialectic"}), "faulty did not answer: it reasoned, and said nothing"),
@@ -194,6 +293,22 @@ async def test_when_a_provider_fails_the_wheel_answers_and_says_why(bench: Bench
             "enabled": False,
             "error": "ConnectionError: cannot reach memory.example",
         }
+
+
+async def test_text_that_nothing_can_be_written_with_is_shown_all_the_same(bench: Bench) -> None:
+    odd = {"mode": "dialectic", "answer": "a\ud800b", "note": "n\udfff", **{"sources": _cites(excerpt="e\ud800")()["sources"]}}
+    with bench.wheel([("ceremony", {"id": "ceremony:0", "type": "opening"})]) as wheel:
+        memory = create_memory(wheel=wheel, providers=[Provider(lambda: odd)], arms=[good()])
+        answer = await memory.ask(question="what opened?", scope={"ceremonies": "ceremony:0"})
+    assert (answer.answer, answer.sources[0].excerpt) == ("a\ufffdb", "e\ufffd")
+    assert "n\ufffd" in str(answer.note)
+
+
+async def test_a_status_that_cannot_be_written_is_a_provider_that_fails(bench: Bench) -> None:
+    with bench.wheel([]) as wheel:
+        status = {"provider": "faulty", "enabled": True, "detail": {"what": object()}}
+        memory = create_memory(wheel=wheel, providers=[Provider(lambda: status)], arms=[])
+        assert [status.enabled for status in await memory.status()] == [False, True]
 
 
 async def test_the_second_provider_answers_when_the_first_cannot(bench: Bench) -> None:

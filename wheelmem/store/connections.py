@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -28,9 +28,11 @@ class ReadConnection(sqlite3.Connection):
         self._version: int | None = None
         self._wanted: Any = None
         self._made = False
+        self._as_begun: tuple[Any, Any, Any] = (None, None, None)
 
     def begin(self) -> None:
         """Start the read transaction, and forget what was cached of an older state of the file."""
+        self._as_begun = self._reads_as()
         super().execute("BEGIN")
         super().execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         version = super().execute("PRAGMA data_version").fetchone()[0]
@@ -38,11 +40,56 @@ class ReadConnection(sqlite3.Connection):
             self.cache.clear()
             self._version = version
 
+    def _reads_as(self) -> tuple[Any, Any, Any]:
+        return self.row_factory, self.text_factory, self.isolation_level
+
     def end(self) -> None:
         """End the read transaction; the tables of the reach go with it."""
         if self.in_transaction:
             self.rollback()
+            self._made = False
         self.offer(None)
+
+    def spoiled(self) -> str | None:
+        """What somebody who was lent the connection did to it that the next one would feel; None when it is as it was."""
+        try:
+            if not self.idle():
+                import gc
+
+                # A cursor nobody holds any more but a cycle of objects is no fault of theirs.
+                gc.collect()
+                if not self.idle():
+                    return "left a statement half-read"
+            self.offer(None)
+            if not self.in_transaction:
+                return "ended the transaction it was lent"
+            if self._reads_as() != self._as_begun:
+                return "changed how the connection reads rows"
+            # A TEMP table hides the wheel's own of the same name, and one named reach_… would pass for the reach.
+            hiding = super().execute(
+                "SELECT count(*) FROM temp.sqlite_master WHERE lower(name) IN (SELECT lower(name) FROM main.sqlite_master) "
+                "OR name LIKE 'reach\\_%' ESCAPE '\\'"
+            )
+            if hiding.fetchone()[0]:
+                return "made TEMP tables that hide others"
+            return "made the connection read-only" if super().execute("PRAGMA query_only").fetchone()[0] else None
+        except Exception as error:
+            return f"left the connection unusable ({type(error).__name__})"
+
+    def idle(self) -> bool:
+        """Whether no statement is left half-read: one would keep the connection at the state of the file it was begun on."""
+        try:
+            self.interrupt()  # stops every new statement for as long as an old one is under way; of no effect when none is
+            super().execute("SELECT 1").fetchone()
+        except sqlite3.OperationalError:
+            return False
+        return True
+
+    def let_go(self) -> None:
+        """Close; while a statement is under way (a cursor somebody kept, a thread's query) it goes with the last of these."""
+        with suppress(sqlite3.Error):
+            if self.idle():
+                self.close()
 
     def offer(self, reach: Any) -> None:
         """Let statements see this reach (an object with ``make_tables(db)``), or none."""

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from ..contract import Reach, Record, Scope
@@ -141,7 +142,8 @@ def _resolve(db: sqlite3.Connection, scope: Scope, only: frozenset[str] | None =
             }
         )
     reach = resolve_reach(scope, ceremonies, seats)
-    ceremony_of = dict(_homes(db, [positions[id] for id in reach.ceremonies], reach.ceremonies))
+    # Arms see this one, and it is kept for the next question: nobody may write in it.
+    ceremony_of = MappingProxyType(dict(_homes(db, [positions[id] for id in reach.ceremonies], reach.ceremonies)))
     chronicles = [name for path in reach.episodes for name in (path, f"chronicle:{path}")]
     places = list(ceremony_of)
     if chronicles:

@@ -130,14 +130,15 @@ class Wheel:
                 connection.begin()
                 yield connection
                 connection.end()
+                reusable = connection.idle()
             except BaseException:
-                connection.close()
+                connection.let_go()
                 raise
         with self._lock:
-            if len(self._readers) < IDLE_READERS and not self._closed:
+            if reusable and len(self._readers) < IDLE_READERS and not self._closed:
                 self._readers.append(connection)
                 return
-        connection.close()
+        connection.let_go()
 
     def read(self, fn: Callable[[ReadConnection], T]) -> T:
         """``fn(db)`` inside one snapshot."""

@@ -35,7 +35,8 @@ def write(wheel: Wheel, name: str, count: int) -> None:
             wheel.put("ceremony", {"id": place, "type": "talking_circle", "participants": [name]})
             say("ceremony", place)
         id = f"beat:{name}:{number}"
-        wheel.put("beat", {"id": id, "title": f"lantern {number}", "description": f"{name} says {number} " * 8, "ceremonies": [place]})
+        said = f"{name} says {number} " * 8
+        wheel.put("beat", {"id": id, "title": f"lantern {number}", "description": said, "ceremonies": [place]})
         say("beat", id)
         number += 1
 

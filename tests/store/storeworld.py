@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,8 @@ from wheelmem.plugins import PluginHost, load_plugins
 from wheelmem.store import Wheel, open_wheel
 from wheelmem.store.jsonl import export_folder, import_folder
 
+# As in tests/conftest.py, which cannot be imported by name: other folders have a conftest too.
+REPEATS = int(os.environ.get("WHEELMEM_TEST_REPEATS", "3"))
 FILES = {
     "node": "nodes.jsonl",
     "edge": "edges.jsonl",

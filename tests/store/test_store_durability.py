@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from conftest import REPEATS
-from storeworld import keyword, plain_wheel, told, told_of_reimport
+from storeworld import REPEATS, keyword, plain_wheel, told, told_of_reimport
 
 from wheelmem.plugins import PluginHost
 from wheelmem.store import StoreError, Wheel, jsonl, open_wheel
@@ -57,7 +56,8 @@ def room(tmp_path: Path, size: str) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = shutil.which("mount")
-    if mount is None or subprocess.run([mount, "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True).returncode:
+    command = [mount or "mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+    if mount is None or subprocess.run(command, capture_output=True).returncode:
         pytest.skip("no disk of one's own may be mounted here")
     try:
         yield disk
@@ -118,7 +118,8 @@ def test_a_killed_import_goes_on_where_it_was(tmp_path: Path) -> None:
     for number in range(max(1, REPEATS // 4)):
         path = tmp_path / f"w{number}.db"
         process = worker("import", path, folder)
-        assert process.stdout is not None and process.stdout.readline() == b"open\n"
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"open\n"
         time.sleep(rng.uniform(0.3, 3))
         process.kill()
         process.wait()
@@ -127,7 +128,8 @@ def test_a_killed_import_goes_on_where_it_was(tmp_path: Path) -> None:
             resumed += any(one.resumed_after for one in report.files)
             assert wheel.count()["beats"] == 40_000
             first = wheel.get("beat", "beat:in:0")
-            assert first is not None and first["title"] == "heron again"
+            assert first is not None
+            assert first["title"] == "heron again"
         assert_sound(path, [("beat", f"beat:in:{n}") for n in range(40_000)])
         path.unlink()
     print(f"{resumed} of {max(1, REPEATS // 4)} killed imports were taken up again")
@@ -142,9 +144,10 @@ def test_a_file_that_may_grow_no_further_loses_nothing_acknowledged(tmp_path: Pa
         # SQLite's log grows to some 4 MB before it is carried over; the wheel itself stays smaller.
         done = worker("fill", path, 1_000_000 + number % 40 * 70_000)
         out, err = done.communicate(timeout=300)
-        assert done.returncode == 0 and err == b"", err
+        assert (done.returncode, err) == (0, b"")
         last = out.decode().splitlines()[-1]
-        assert last.startswith("error") and str(path) in last, last
+        assert last.startswith("error")
+        assert str(path) in last
         said = acknowledged(out)
         assert len(said) > 5
         assert_sound(path, said)
@@ -154,7 +157,7 @@ def test_a_full_disk_loses_nothing_acknowledged_and_is_told_in_one_line(tmp_path
     with room(tmp_path, "6m") as disk:
         done = worker("write", disk / "w.db", "full")
         out, err = done.communicate(timeout=300)
-        assert done.returncode == 0 and err == b"", err
+        assert (done.returncode, err) == (0, b"")
         assert "no room left on the disk" in out.decode().splitlines()[-1]
         said = acknowledged(out)
         assert len(said) > 100
@@ -171,7 +174,8 @@ def test_an_import_that_fills_the_disk_keeps_what_came_and_goes_on_with_more_roo
     with room(tmp_path, "6m") as disk:
         with open_wheel(disk / "w.db", plugins=keyword()) as wheel, pytest.raises(StoreError) as error:
             import_folder(wheel, folder)
-        assert "no room left" in str(error.value) and "\n" not in str(error.value)
+        assert "no room left" in str(error.value)
+        assert "\n" not in str(error.value)
         subprocess.run(["mount", "-o", "remount,size=200m", disk], check=True)
         with open_wheel(disk / "w.db", plugins=keyword()) as wheel:
             report = import_folder(wheel, folder)
@@ -189,25 +193,26 @@ def test_two_writers_and_ten_readers_beside_an_import_lose_nothing(tmp_path: Pat
     folder = folder_of(tmp_path / "in", lines)
     open_wheel(path, plugins=keyword()).close()
     importer = worker("import", path, folder)
-    assert importer.stdout is not None and importer.stdout.readline() == b"open\n"
+    assert importer.stdout is not None
+    assert importer.stdout.readline() == b"open\n"
     readers = [worker("read", path) for _ in range(10)]
     logs = [tmp_path / f"log{number}" for number in range(2)]
     writers = [worker("write", path, f"w{number}", 60, stdout=log.open("wb")) for number, log in enumerate(logs)]
     out, err = importer.communicate(timeout=900)
-    assert importer.returncode == 0 and err == b"" and out.splitlines()[-1] == b"imported", (out, err)
+    assert (importer.returncode, out, err) == (0, b"imported\n", b"")
     # They did get in between.
     during = [len(acknowledged(log.read_bytes())) for log in logs]
     assert min(during) > 0
     said: list[tuple[str, str]] = []
     for writer, log in zip(writers, logs, strict=True):
         _, err = writer.communicate(timeout=900)
-        assert writer.returncode == 0 and err == b"", err
+        assert (writer.returncode, err) == (0, b"")
         assert b"error" not in log.read_bytes()
         said += acknowledged(log.read_bytes())
     times = []
     for reader in readers:
         out, err = reader.communicate(timeout=300)
-        assert reader.returncode == 0 and err == b"", err
+        assert (reader.returncode, err) == (0, b"")
         times.append(int(out.splitlines()[-1]))
     assert min(times) > 0
     print(f"{during} records were put while the import ran; {sum(times)} searches")
@@ -236,7 +241,8 @@ def test_a_writer_that_does_not_finish_is_told_in_one_line_and_nothing_is_lost(t
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="another process") as error:
             wheel.put("node", {"id": "n2"})
-        assert "\n" not in str(error.value) and "locked" not in str(error.value)
+        assert "\n" not in str(error.value)
+        assert "locked" not in str(error.value)
         assert wheel.get("node", "n1") is not None
         other.execute("ROLLBACK")
         other.close()

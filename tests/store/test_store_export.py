@@ -39,7 +39,8 @@ def test_an_export_of_the_sample_says_what_the_sample_says(shared: Path, tmp_pat
         import_folder(wheel, sample)
         report = export_folder(wheel, out)
         assert {one.file: one.lines for one in report.files} == {
-            "nodes.jsonl": 9, "edges.jsonl": 6, "ceremonies.jsonl": 6, "beats.jsonl": 6, "diary-entries.jsonl": 3, "cycles.jsonl": 1,
+            "nodes.jsonl": 9, "edges.jsonl": 6, "ceremonies.jsonl": 6, "beats.jsonl": 6, "diary-entries.jsonl": 3,
+            "cycles.jsonl": 1,
         }  # fmt: skip
         for one in report.files:
             if one.file != "nodes.jsonl":
@@ -88,7 +89,8 @@ def test_rows_that_other_tools_wrote_oddly_come_out_as_lines_that_come_in(wheel:
     db = sqlite3.connect(wheel.path)
     with db:
         db.execute(
-            "INSERT INTO beats (id, title, description, learnings, extra) VALUES ('b1', x'ff00', 'a'||char(10)||'b', '{', 'not json')"
+            "INSERT INTO beats (id, title, description, learnings, extra) "
+            "VALUES ('b1', x'ff00', 'a' || char(10) || 'b', '{', 'not json')"
         )
         db.execute("INSERT INTO beats (id, ceremonies, act, extra) VALUES ('b2', '[\"\\ud83d\"]', 'three', '[1]')")
         db.execute("INSERT INTO nodes (id, metadata) VALUES ('n1', '{\"a\":NaN}')")
@@ -187,5 +189,6 @@ def test_a_full_disk_leaves_the_former_export_whole(wheel: Wheel, tmp_path: Path
         text=True,
         check=True,
     )
-    assert "no room left" in done.stdout and done.stdout.count("\n") == 1
+    assert "no room left" in done.stdout
+    assert done.stdout.count("\n") == 1
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before

@@ -139,7 +139,8 @@ def test_a_line_that_is_no_record_is_set_aside_and_the_rest_goes_on(
         (bad,) = report.quarantined
         assert (bad.file, bad.line) == ("beats.jsonl", 2)
         assert reason in bad.reason
-        assert "\n" not in bad.reason and len(bad.reason) < 200
+        assert "\n" not in bad.reason
+        assert len(bad.reason) < 200
         assert ids(wheel) == ["b1", "b2"]
         ((file, number, text, why),) = quarantined(wheel)
         assert (file, number, why) == ("beats.jsonl", 2, bad.reason)
@@ -286,7 +287,7 @@ def test_an_interrupted_import_goes_on_where_it_stopped(wheel: Wheel, long_folde
     nodes, rest = report.files
     assert (nodes.lines, nodes.resumed_after) == (0, 25)
     assert (rest.lines, rest.added, rest.changed, rest.same, rest.resumed_after) == (57, 55, 2, 0, 40)
-    assert [id for id in ids(wheel)] == [f"b{number}" for number in range(95) if number != 3]
+    assert list(ids(wheel)) == [f"b{number}" for number in range(95) if number != 3]
     # A finished one leaves no position: the next reads it all.
     report = import_folder(wheel, long_folder)
     assert counts(report, "beats.jsonl") == (97, 1, 0, 96, 0)

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import REPEATS
 from hypothesis import given
 from hypothesis import strategies as st
-from storeworld import plain_wheel
+from storeworld import REPEATS, plain_wheel
 
 from wheelmem.store import BadRecord, StoreError, open_wheel
 from wheelmem.store.rows import KINDS
@@ -30,7 +29,8 @@ def refused(path: Path, create: bool = True) -> str:
         open_wheel(path, plugins=PluginHost(), create=create)
     assert (path.read_bytes() if path.is_file() else None) == before
     text = str(error.value)
-    assert "\n" not in text and str(path) in text
+    assert "\n" not in text
+    assert str(path) in text
     return text
 
 
@@ -119,7 +119,8 @@ def test_processes_that_make_the_same_wheel_at_once_get_one_wheel(tmp_path: Path
             for number in range(3)
         ]  # fmt: skip
         for process in made:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
         for process in made:
             assert process.stdin is not None
             process.stdin.write("go\n")
@@ -184,7 +185,7 @@ HOMELESS = {
 
 def as_nobody(path: Path) -> list[str]:
     done = subprocess.run([sys.executable, "-c", READER, path], capture_output=True, text=True, cwd="/", env=HOMELESS)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.partition("now as nobody\n")[2].splitlines()
 
 

@@ -7,10 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from conftest import REPEATS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storeworld import plain_wheel
+from storeworld import REPEATS, plain_wheel
 
 from wheelmem.contract import Scope
 from wheelmem.reach import resolve_reach
@@ -21,8 +20,11 @@ PEOPLE = ["node:human:1:a", "node:human:2:b", "Ana"]
 CIRCLES = ["circle:1", "circle:2"]
 EPISODES = ["e1", "e2"]
 SUBJECTS = ["s1", "s2"]
-CONTEXTS = [*IDS[:3], '{"episodePath":"e1"}', '{"episode_path":"e2","episodePath":"e1"}', '{"episode_path":""}', " {\"episodePath\":\"e2\"}",
-            '{"episode_path":5,"episodePath":"e1"}', "[]", "{", "prose", "", {"episodePath": "e1"}, {}, 7]  # fmt: skip
+CONTEXTS = [
+    *IDS[:3], "prose", "", "[]", "{", {}, 7, {"episodePath": "e1"},
+    '{"episodePath":"e1"}', '{"episode_path":"e2","episodePath":"e1"}', '{"episode_path":""}',
+    ' {"episodePath":"e2"}', '{"episode_path":5,"episodePath":"e1"}',
+]  # fmt: skip
 
 
 def maybe(values: list[Any]) -> st.SearchStrategy[Any]:

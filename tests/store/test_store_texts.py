@@ -38,7 +38,7 @@ CEREMONIES = [
     ({"type": "opening", "research_context": '{"episodePath":"e"}'}, "Ceremony: opening"),
     ({"type": "opening", "research_context": {"episodePath": "e"}}, "Ceremony: opening"),
     ({"type": "opening", "research_context": "ceremony:1:x"}, "Ceremony: opening"),
-    ({"type": "opening", "research_context": "ceremony: a word in prose"}, "Ceremony: opening\nContext: ceremony: a word in prose"),
+    ({"type": "opening", "research_context": "ceremony: prose"}, "Ceremony: opening\nContext: ceremony: prose"),
 ]  # fmt: skip
 BEATS = [
     ({"direction": "east", "title": "Ana speaks", "description": "The lantern.", "prose": "More.", "learnings": ["one", "two"]},

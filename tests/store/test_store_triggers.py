@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPEATS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storeworld import derived, keyword, plain_wheel, told, told_of_reimport
+from storeworld import REPEATS, derived, keyword, plain_wheel, told, told_of_reimport
 
 from wheelmem import create_memory, open_wheel
 from wheelmem.memory import run
@@ -172,7 +171,7 @@ SQL = [
         {"heron": [], "lantern": ["b1"]},
     ),
     (
-        "INSERT INTO beats (id, title, ceremonies) VALUES ('b1', 'a heron', 'c1') ON CONFLICT (id) DO UPDATE SET title = excluded.title",
+        "INSERT INTO beats (id, title, ceremonies) VALUES ('b1', 'heron', 'c1') ON CONFLICT DO UPDATE SET title = excluded.title",
         {"heron": ["b1"], "lantern": []},
     ),
     ("UPDATE beats SET title = 'a heron' WHERE id = 'b1'", {"heron": ["b1"], "lantern": []}),

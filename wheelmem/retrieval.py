@@ -94,6 +94,7 @@ def retrieve(
     stage = STAGES[0]
     found: tuple[FoundRecord, ...] = ()
     favours: dict[str, Ranking] = {}
+    known: dict[int, ReachedRecord] = {}
     for arm in sorted(arms, key=lambda arm: STAGES.index(_stage(arm))):
         if _stage(arm) != stage:
             stage = _stage(arm)
@@ -112,7 +113,7 @@ def retrieve(
                     _failed(result, arm, error)
         if rows is None:
             continue
-        ranking = _checked(db, question, reach, arm, rows, result)
+        ranking = _checked(db, question, reach, arm, rows, result, known)
         if ranking:
             (favours if stage == "favour" else rankings)[arm.name] = ranking
     result.matches = without_repeats(fuse(rankings, weights, favours), question.limit)
@@ -152,9 +153,15 @@ def _failed(result: Retrieved, arm: Any, error: BaseException) -> None:
 
 
 def _checked(
-    db: ReadConnection, question: Question, reach: ResolvedReach, arm: Any, rows: Iterable[Any], result: Retrieved
+    db: ReadConnection,
+    question: Question,
+    reach: ResolvedReach,
+    arm: Any,
+    rows: Iterable[Any],
+    result: Retrieved,
+    known: dict[int, ReachedRecord],
 ) -> Ranking:
-    """An arm's rows as a ranking of records in reach; nonsense costs the arm its part."""
+    """An arm's rows as a ranking of records in reach; nonsense costs the arm its part. ``known`` gathers what was looked up."""
     best: dict[int, tuple[float, str | None]] = {}
     for row in rows:
         try:
@@ -169,9 +176,10 @@ def _checked(
         if record_id not in best or score > best[record_id][0]:
             best[record_id] = (score, None if path is None else clean(path))
     try:
-        inside = reached(db, reach, best)
+        known |= reached(db, reach, [id for id in best if id not in known])
     except sqlite3.Error as error:
         raise Spoiled(arm, f"left the connection unusable ({type(error).__name__})") from error
+    inside = {id: known[id] for id in best if id in known}
     outside = len(best) - len(inside)
     if outside:
         message = f"arm {arm.name} returned {outside} record(s) outside the reach; they were dropped"

@@ -16,7 +16,7 @@ from wheelmem_fts5.within import Within
 from wheelmem_fts5.words import quoted
 
 from wheelmem.store.schema import CLOSES
-from wheelmem.text import PERSON_ID
+from wheelmem.text import PERSON_ID, fold
 
 from .schema import LINKS
 from .turns import Ceremony
@@ -28,12 +28,11 @@ MOST_TARGETS = 50
 # Of how many records the names in the text are looked up, and how many names at the most.
 MOST_READ, MOST_NAMES = 8, 12
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
 
 Hop = tuple[int, int, str]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Look:
     """What a relation is followed with: the snapshot, the reach, the records in hand (with id, speaker, text) and their turns."""
 
@@ -42,6 +41,7 @@ class Look:
     places: frozenset[int]
     records: Mapping[int, tuple[str, str, str | None, str]]
     ceremonies: Sequence[Ceremony]
+    names_found: list[tuple[int, str, str]] | None = None
 
     @property
     def ids(self) -> str:
@@ -191,29 +191,45 @@ def _ends(look: Look, id: str) -> list[int]:
 
 def _named(look: Look) -> list[tuple[int, str, str]]:
     """(record, node, its name) for the people and things that the texts name, by id or by name."""
-    by_id: dict[str, dict[int, None]] = {}
-    by_name: dict[str, dict[int, None]] = {}
-    for record_id, (_, _, _, text) in list(look.records.items())[:MOST_READ]:
-        for id in PERSON_ID.findall(text):
-            by_id.setdefault(id, {})[record_id] = None
-        words = [word.translate(_ASCII_LOWER) for word in _WORD.findall(PERSON_ID.sub(" ", text))][:200]
-        for size in (1, 2, 3):
-            for at in range(len(words) - size + 1):
-                name = " ".join(words[at : at + size])
-                if len(name) > 2:
-                    by_name.setdefault(name, {})[record_id] = None
-    # A conclusion's node is a record, with a reach of its own; what is only named are people and things.
-    rows = look.db.execute(
-        "SELECT id, name, lower(name) FROM nodes WHERE type <> 'knowledge' AND type <> 'circle' AND name <> '' "
-        "AND (lower(name) IN (SELECT value FROM json_each(:names)) OR id IN (SELECT value FROM json_each(:ids))) "
-        "ORDER BY position",
-        {"names": json.dumps(list(by_name)), "ids": json.dumps(list(by_id))},
-    ).fetchmany(MOST_NAMES)
-    found = []
-    for id, name, low in rows:
-        for record_id in {**by_id.get(id, {}), **by_name.get(low, {})}:
-            if look.records[record_id][2] != id:
-                found.append((record_id, id, name))
+    if look.names_found is not None:
+        return look.names_found
+    nodes = _nodes(look.db)
+    found: dict[tuple[int, str], str] = {}
+    for record_id, (_, _, speaker, text) in list(look.records.items())[:MOST_READ] if nodes.by_name else ():
+        words = _WORD.findall(fold(PERSON_ID.sub(" ", text)))[:200]
+        grams = (" ".join(words[at : at + size]) for size in (1, 2, 3) for at in range(len(words) - size + 1))
+        ids = [id for id in PERSON_ID.findall(text) if id in nodes.names]
+        ids += [id for gram in grams if gram in nodes.by_name for id in nodes.by_name[gram]]
+        for id in ids:
+            if id != speaker:
+                found[record_id, id] = nodes.names[id]
+    # Those with the smallest ids, since there is no better reason to leave out one name rather than another.
+    kept = sorted({id for _, id in found})[:MOST_NAMES]
+    look.names_found = [(record_id, id, name) for (record_id, id), name in found.items() if id in kept]
+    return look.names_found
+
+
+class _Nodes:
+    """The people and things that have a name. A conclusion's node is a record, with a reach of its own, and not among them."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.names: dict[str, str] = {}
+        self.by_name: dict[str, list[str]] = {}
+        for id, name in db.execute(
+            "SELECT id, name FROM nodes WHERE name <> '' AND coalesce(type, '') NOT IN ('knowledge', 'circle') ORDER BY position"
+        ):
+            self.names[id] = name
+            gram = " ".join(_WORD.findall(fold(name)))
+            if len(gram) > 2:
+                self.by_name.setdefault(gram, []).append(id)
+
+
+def _nodes(db: sqlite3.Connection) -> _Nodes:
+    """Read once for as long as the file does not change."""
+    cache: dict[Any, Any] = getattr(db, "cache", {})
+    found: _Nodes | None = cache.get("hops.nodes")
+    if found is None:
+        found = cache["hops.nodes"] = _Nodes(db)
     return found
 
 

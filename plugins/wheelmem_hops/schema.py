@@ -49,8 +49,6 @@ def prepare(db: sqlite3.Connection) -> None:
     db.execute(f"CREATE TABLE {LINKS} (record_id INTEGER NOT NULL, link TEXT NOT NULL, target TEXT NOT NULL)")
     db.execute(f"CREATE INDEX {LINKS}_target ON {LINKS} (target, link)")
     db.execute(f"CREATE INDEX {LINKS}_record ON {LINKS} (record_id)")
-    # Names are looked up as SQLite lower-cases them: ASCII letters only.
-    db.execute("CREATE INDEX hops_names ON nodes (lower(name))")
     take = f"DELETE FROM {LINKS} WHERE record_id = "
     put = f"INSERT INTO {LINKS} (record_id, link, target) {_rows('b.position = NEW.record_id / 8')}"
     beat = "kind = 'beat'"

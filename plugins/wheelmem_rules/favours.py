@@ -6,7 +6,6 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from wheelmem.contract import Question
 from wheelmem.hookspecs import ArmReach, FoundRecord
@@ -44,6 +43,9 @@ def tells_a_date(text: str) -> bool:
     return _DATE.search(fold(text).replace("’", "'")) is not None or _MARCH_MAY.search(text) is not None
 
 
+KEPT = 200_000
+
+
 class DatesArm:
     """Favours records that tell a date; a question that asks when makes it count for more."""
 
@@ -55,8 +57,12 @@ class DatesArm:
         self, db: sqlite3.Connection, question: Question, reach: ArmReach, found: Sequence[FoundRecord], limit: int
     ) -> Iterable[tuple[int, float, str | None]]:
         """Those of the found records whose text tells a date, each with the score it was found with."""
-        told = {id for id, text in _rows(db, found, "text") if tells_a_date(text)}
-        return [(one.record_id, one.score, None) for one in found if one.record_id in told]
+        # Kept while the file does not change: a circle is asked again and again.
+        told: dict[int, bool] = getattr(db, "cache", {}).setdefault("dates.told", {})
+        if len(told) > KEPT:
+            told.clear()
+        told.update((id, tells_a_date(text)) for id, text in _texts(db, [one for one in found if one.record_id not in told]))
+        return [(one.record_id, one.score, None) for one in found if told.get(one.record_id)]
 
 
 class SpeakerArm:
@@ -84,11 +90,9 @@ class SpeakerArm:
         ]
 
 
-def _rows(db: sqlite3.Connection, found: Sequence[FoundRecord], columns: str) -> Iterable[tuple[Any, ...]]:
+def _texts(db: sqlite3.Connection, found: Sequence[FoundRecord]) -> Iterable[tuple[int, str]]:
     ids = json.dumps([one.record_id for one in found])
-    return db.execute(
-        f"SELECT record_id, {columns} FROM records WHERE record_id IN (SELECT value FROM json_each(?)) ORDER BY record_id", (ids,)
-    )
+    return db.execute("SELECT record_id, text FROM records WHERE record_id IN (SELECT value FROM json_each(?))", (ids,))
 
 
 def _speakers(db: sqlite3.Connection, reach: ArmReach, found: Sequence[FoundRecord]) -> dict[int, str]:

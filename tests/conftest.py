@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# The fixtures that plugin authors get; a conftest below the top may not name them.
+pytest_plugins = ["wheelmem.testing"]
+
 # The one variable that says how often slow tests repeat: small by default, 200 and more for a long night.
 REPEATS = int(os.environ.get("WHEELMEM_TEST_REPEATS", "3"))
 

@@ -95,7 +95,12 @@ def test_a_full_disk_behind_standard_output_is_told_in_a_line(demo):
 
 def test_ctrl_c_is_quiet(machine, demo):
     running = subprocess.Popen(
-        [sys.executable, "-m", "wheelmem", "record", "node", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "wheelmem", "record", "node", "-"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Whoever starts the tests in the background has them ignore it, and their children too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     # It waits for its input now; a moment later it certainly does.
     time.sleep(1.5)

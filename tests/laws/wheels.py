@@ -58,7 +58,7 @@ def cases(draw: st.DrawFn) -> Case:
     ]
     for person, circle in draw(st.sets(st.tuples(st.sampled_from(PEOPLE), st.sampled_from(CIRCLES)), max_size=4)):
         rows.append(("edge", {"from_id": person, "to_id": circle, "relationship_type": "member_of"}))
-    count = draw(st.integers(2, 7))
+    count = draw(st.integers(3, 7))
     ids = [f"ceremony:{n}" for n in range(count)]
     for n, id in enumerate(ids):
         ceremony: dict[str, Any] = {"id": id, "type": draw(st.sampled_from(["talking_circle", "opening", "closing"]))}
@@ -75,7 +75,7 @@ def cases(draw: st.DrawFn) -> Case:
             ceremony[draw(st.sampled_from(["closes", "research_context"]))] = draw(st.sampled_from(ids))
         rows.append(("ceremony", ceremony))
     records: Rows = []
-    for n in range(draw(st.integers(2, 14))):
+    for n in range(draw(st.integers(5, 14))):
         records.append(
             (
                 "beat",
@@ -125,13 +125,15 @@ def cases(draw: st.DrawFn) -> Case:
                 },
             )
         )
+    # Mostly one field, so that there is an outside as often as an inside.
     scope: dict[str, Any] = {}
-    for name, values in (("ceremonies", ids), ("subject_id", SUBJECTS), ("circle_id", CIRCLES), ("episode_path", EPISODES)):
-        if draw(st.integers(0, 2)) == 0:
-            scope[name] = draw(st.lists(st.sampled_from(values), min_size=1, max_size=2))
-    if draw(st.integers(0, 2)) == 0 or not scope:
-        scope["participant"] = draw(st.sampled_from([*PEOPLE, "Elm"]))
-    if draw(st.booleans()):
+    values: dict[str, list[str]] = {"ceremonies": ids, "circle_id": CIRCLES, "subject_id": SUBJECTS, "episode_path": EPISODES}
+    for name in draw(st.lists(st.sampled_from([*values, "participant", "ceremonies"]), min_size=1, max_size=2)):
+        if name == "participant":
+            scope[name] = draw(st.sampled_from([*PEOPLE, "Elm"]))
+        else:
+            scope[name] = draw(st.lists(st.sampled_from(values[name]), min_size=1, max_size=2))
+    if draw(st.integers(0, 2)) == 0:
         scope["exclude_ceremonies"] = draw(st.lists(st.sampled_from(ids), min_size=1, max_size=2))
     query = draw(st.one_of(_text(), st.sampled_from(['"teal lantern" river', "what did Ana say", "quand le pont", "ben"])))
     case = Case(rows, scope, query, draw(st.sampled_from([*PEOPLE, "Elm"])))

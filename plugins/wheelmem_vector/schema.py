@@ -1,7 +1,7 @@
 """Where vectors lie in the wheel's file, and what marks them stale.
 
-A block holds the vectors of up to 256 neighbouring positions of one kind, in half precision: which block a record belongs
-to follows from its key, so that no record can have two vectors. Each vector has the hash of the text it came from.
+A block holds the vectors of up to 256 neighbouring positions of one kind, each number in sixteen bits: which block a record
+belongs to follows from its key, so that no record can have two vectors. Each vector has the hash of the text it came from.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def prepare(db: sqlite3.Connection) -> None:
     """Make the tables and triggers where there are none."""
     if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (BLOCKS,)).fetchone():
         return
-    # ``ids`` has a byte a vector (the last bits of its position, rising), ``hashes`` eight, ``vectors`` two a dimension.
+    # ``ids`` has a byte a vector (the last bits of its position, rising), ``hashes`` eight, ``numbers`` two a dimension.
     db.execute(
         f"CREATE TABLE {BLOCKS} (block INTEGER PRIMARY KEY, stamp BLOB NOT NULL, ids BLOB NOT NULL, hashes BLOB NOT NULL, "
-        "vectors BLOB NOT NULL)"
+        "numbers BLOB NOT NULL)"
     )
     db.execute(f"CREATE TABLE {MODEL} (id TEXT NOT NULL, dimension INTEGER NOT NULL)")
     # Records whose text may no longer be the one their vector came from.

@@ -66,7 +66,7 @@ def held(wheel: Wheel) -> dict[int, tuple[bytes, bytes]]:
 
     def look(db: sqlite3.Connection) -> None:
         ((_, dimension),) = db.execute("SELECT id, dimension FROM vector_model").fetchall() or [("", 0)]
-        for block, ids, hashes, blob in db.execute("SELECT block, ids, hashes, vectors FROM vector_blocks"):
+        for block, ids, hashes, blob in db.execute("SELECT block, ids, hashes, numbers FROM vector_blocks"):
             keys = ids_of(block, ids)
             assert len(hashes) == 8 * len(keys)
             assert len(blob) == 2 * dimension * len(keys)
@@ -80,13 +80,12 @@ def held(wheel: Wheel) -> dict[int, tuple[bytes, bytes]]:
 
 def right(wheel: Wheel, embedder: Any) -> dict[int, tuple[bytes, bytes]]:
     """What every vector should be."""
-    import numpy as np
-    from wheelmem_vector.store import unit
+    from wheelmem_vector.store import packed, unit
 
     rows = wheel.read(lambda db: db.execute("SELECT record_id, text FROM records").fetchall())
     vectors = unit(embedder.embed([text_of(text) for _, text in rows]))
     return {
-        id: (hash_of(text_of(text)), np.asarray(vector).astype("<f2").tobytes())
+        id: (hash_of(text_of(text)), packed(vector))
         for (id, text), vector in zip(rows, vectors, strict=True)
     }
 

@@ -52,7 +52,7 @@ def derived(db: sqlite3.Connection) -> dict[str, Any]:
     return {
         "records": rows(
             "SELECT r.kind, r.wheel_id, p.kind, p.id, r.speaker, r.at, r.instant, r.text FROM records r "
-            "LEFT JOIN places p ON p.place = r.home ORDER BY r.record_id % 8, r.record_id"
+            "LEFT JOIN places p ON p.place = r.home ORDER BY r.record_id & 7, r.record_id"
         ),
         "also in": sorted(
             rows(

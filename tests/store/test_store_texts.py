@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,15 @@ def test_whatever_the_node_is_that_derived_a_conclusion_its_arrival_in_any_order
             wheel.put("node", {"id": "w", "type": after})
             speakers.append(wheel.read(lambda db: db.execute("SELECT speaker FROM records WHERE wheel_id = 'k'").fetchone()[0]))
     assert speakers == ["w", "w"]
+
+
+def test_a_record_before_the_first_position_is_read_as_any_other(wheel: Wheel) -> None:
+    wheel.put("ceremony", {"id": "c1"})
+    db = sqlite3.connect(wheel.path)
+    with db:
+        db.execute("INSERT INTO ceremonies (position, id) VALUES (-2, 'c0')")
+        db.execute("INSERT INTO beats (position, id, ceremonies) VALUES (-3, 'b0', 'c0')")
+        db.execute("INSERT INTO beats (position, id, ceremonies) VALUES (0, 'b1', 'c1')")
+        db.execute("INSERT INTO diary (position, id, metadata) VALUES (-1, 'd0', '{\"ceremony_id\":\"c0\"}')")
+    db.close()
+    assert ids(wheel, ceremonies=["c0", "c1"]) == [("c0", "c0"), ("c1", "c1"), ("b0", "c0"), ("b1", "c1"), ("d0", "c0")]

@@ -138,6 +138,19 @@ def test_vacuum_keeps_every_key_and_the_order() -> None:
         assert (told(wheel), wheel.read(lambda db: db.execute(keys).fetchall())) == before
 
 
+@pytest.mark.parametrize("position", [1 << 60, -(1 << 60), (1 << 63) - 1])
+def test_a_position_of_which_no_key_can_be_made_is_refused_at_once(tmp_path: Path, position: int) -> None:
+    with plain_wheel(tmp_path / "w.db") as wheel:
+        db = sqlite3.connect(wheel.path, isolation_level=None)
+        for table in SHAPES:
+            with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+                db.execute(f"INSERT INTO {table} (position, id) VALUES (?, 'x')", (position,))
+            db.execute(f"INSERT INTO {table} (position, id) VALUES (?, 'y')", (position >> 5,))
+        db.close()
+        assert sum(wheel.count().values()) == 4
+        assert told(wheel) == told_of_reimport(wheel)
+
+
 # --- the same as its user would see it -----------------------------------------------------------------------------
 
 

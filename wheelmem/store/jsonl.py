@@ -273,15 +273,16 @@ class _Import:
             with self.source.path.open("rb") as file:
                 self.progress(self.source.name, offset, self.source.size)
                 for batch in self._batches(file, offset, line):
-                    line = batch.last
                     self._count(self.wheel.write(partial(self._store, batch)))
                     self._list(batch)
+                    line = batch.last
                     self.progress(self.source.name, batch.end, self.source.size)
                 self._change(file)
         except OSError as error:
             raise StoreError(f"{self.source.path} cannot be read: {error.strerror}") from None
         except StoreError as error:
-            raise StoreError(f"{error} of {self.source.name} up to line {line}; import again and it goes on from there") from None
+            came = f"{self.source.name} came in up to line {line}"
+            raise StoreError(f"{error} ({came}; import again and it goes on from there)") from None
         return ImportedFile(
             self.source.name,
             lines=sum(self.counts.values()),

@@ -54,7 +54,7 @@ FILTERS: dict[str, dict[str, str]] = {
     },
     "beat": {
         "direction": "direction = ?",
-        "ceremony": "position IN (SELECT record_id / 8 FROM (SELECT record_id, home AS place FROM records WHERE kind = 'beat' "
+        "ceremony": "position IN (SELECT record_id >> 3 FROM (SELECT record_id, home AS place FROM records WHERE kind = 'beat' "
         "UNION ALL SELECT record_id, place FROM also_in) JOIN places USING (place) WHERE places.kind = 'ceremony' AND places.id = ?)",
     },
     "diary": {

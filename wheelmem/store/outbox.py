@@ -200,9 +200,9 @@ def queue_all(db: sqlite3.Connection, provider: str) -> int:
     )
     db.execute(
         "INSERT INTO deliveries (provider, kind, record_id, position, state, since) "
-        f"SELECT ?1, kind, wheel_id, record_id / 8, 'tried', {_NOW} FROM records r WHERE kind IN ('ceremony', 'beat', 'diary') "
+        f"SELECT ?1, kind, wheel_id, record_id >> 3, 'tried', {_NOW} FROM records r WHERE kind IN ('ceremony', 'beat', 'diary') "
         "AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.provider = ?1 AND d.kind = r.kind AND d.record_id = r.wheel_id) "
-        "ORDER BY instant NULLS LAST, record_id % 8, record_id",
+        "ORDER BY instant NULLS LAST, record_id & 7, record_id",
         (provider,),
     )
     return db.total_changes - before

@@ -247,7 +247,7 @@ def all_reached(db: sqlite3.Connection, reach: ResolvedReach) -> list[ReachedRec
     """Every record of the reach, in the wheel's order: ceremonies, beats, diary, conclusions, each by arrival."""
     if isinstance(db, ReadConnection):
         db.offer(reach)
-    ids = [record_id for (record_id,) in db.execute("SELECT record_id FROM temp.reach_records ORDER BY record_id % 8, record_id")]
+    ids = [record_id for (record_id,) in db.execute("SELECT record_id FROM temp.reach_records ORDER BY record_id & 7, record_id")]
     found = reached(db, reach, ids)
     return [found[record_id] for record_id in ids if record_id in found]
 

@@ -283,7 +283,9 @@ def _table_sql(table: Table) -> str:
     types = {"text": "TEXT", "context": "TEXT", "list": "TEXT", "object": "TEXT", "flag": "INTEGER", "number": ""}
     columns = [f'"{name}" {types[kind]}'.strip() + (" NOT NULL" if name in table.key else "") for name, kind in table.columns.items()]
     unique = f"UNIQUE ({', '.join(table.key)})"
-    return f"CREATE TABLE {table.name} (position INTEGER PRIMARY KEY, {', '.join(columns)}, extra TEXT, {unique})"
+    # Eight keys are made of each position, so it must leave room for them.
+    position = "position INTEGER PRIMARY KEY CHECK (position BETWEEN -(1 << 59) AND 1 << 59)"
+    return f"CREATE TABLE {table.name} ({position}, {', '.join(columns)}, extra TEXT, {unique})"
 
 
 def _statements() -> list[str]:

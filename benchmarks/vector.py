@@ -113,7 +113,9 @@ def measure(wheel: Wheel, embedder: ByLot, share: float, rounds: int, clock: Cal
     took: dict[str, list[float]] = {"bare": [], "warm": [], "cold": []}
     with wheel.snapshot() as db:
         resolved = reading.resolve(db, scope)
-        rows = np.concatenate(search.held(db, resolved)[0]._parts).astype(np.float32)
+        held, _ = search.held(db, resolved)
+        held.near(db, np.zeros(held.dimension))
+        rows = held._rows.astype(np.float32)
     for number in range(rounds):
         query = f"question {number} {number}"
         asked = np.asarray(arm._vector(query), dtype=np.float32)
@@ -171,7 +173,8 @@ def main() -> None:
             took = time.perf_counter() - began
             if made:
                 print(f"{made:,} vectors of {given.dimension} made and kept in {took:.1f} s", file=sys.stderr)
-            result = {"time": "processor" if given.cpu else "clock", "threads": os.environ.get("OMP_NUM_THREADS", "all"), **size(wheel)}
+            threads = os.environ.get("OMP_NUM_THREADS", "all")
+            result = {"time": "processor" if given.cpu else "clock", "threads": threads, **size(wheel)}
             result["searches"] = [measure(wheel, embedder, share, given.rounds, clock) for share in SHARES]
     print(json.dumps(result, indent=2))
 

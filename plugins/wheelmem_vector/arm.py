@@ -95,7 +95,7 @@ class VectorArm:
         asked = self._vector(question.query)
         if len(asked) != vectors.dimension:
             raise WheelmemError("the question's vector has another length than the wheel's; run wheelmem embed")
-        near = vectors.near(asked)
+        near = vectors.near(db, asked)
         if question.person is not None:
             theirs = [id for (id,) in db.execute("SELECT record_id FROM records WHERE speaker = ?", (question.person,))]
             allowed = allowed & np.isin(vectors.ids, np.asarray(theirs, dtype=np.int64))

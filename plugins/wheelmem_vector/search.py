@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import numpy as np
 
 from wheelmem.hookspecs import ArmReach
 
-from .schema import BLOCKS
+from .schema import BLOCK_BITS, BLOCKS
 from .store import FULL, blocks_of, held_model, members, stale
 
 if TYPE_CHECKING:
@@ -35,18 +35,17 @@ KEPT = 2
 
 
 class Held:
-    """The vectors of a reach. ``ids`` are record ids; a row of whole numbers for each lies in ``parts``, block by block.
+    """The vectors of a reach: ``ids`` are record ids, and each has a row of whole numbers.
 
-    The first product converts them on the way, in pieces that fit the processor's cache; whoever asks again is worth a
-    matrix in single precision.
+    The rows are read by the first product, which converts them on the way in pieces that fit the processor's cache; whoever
+    asks again is worth a matrix in single precision.
     """
 
-    def __init__(self, ids: NDArray[np.int64], parts: Sequence[NDArray[np.int16]], dimension: int) -> None:
+    def __init__(self, ids: NDArray[np.int64], blocks: Sequence[tuple[int, NDArray[np.bool_]]], dimension: int) -> None:
         self.ids = ids
         self.dimension = dimension
-        self._parts = parts
-        self._starts = np.cumsum([0, *(len(part) for part in parts)])
-        self._asked = False
+        self._blocks = blocks
+        self._rows: NDArray[np.int16] | None = None
         self._matrix: NDArray[np.float32] | None = None
         self._lock = Lock()
 
@@ -55,39 +54,47 @@ class Held:
 
     @property
     def slack(self) -> float:
-        """What ``near`` is off at the most, for vectors of length one, and the half of a digit that rounding adds."""
+        """What ``near`` is off at the most, for vectors of length one, and what rounding to the digit adds."""
         return self.dimension * 2.0**-23 + 10.0**-DIGITS
 
-    def near(self, asked: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Each row's cosine with a vector of length one, in single precision."""
+    def near(self, db: sqlite3.Connection, asked: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Each row's cosine with a vector of length one, in single precision. ``db`` is a snapshot that has these vectors."""
         question = (asked / FULL).astype(np.float32)
         with self._lock:
-            first, self._asked = not self._asked, True
-            if not first and self._matrix is None:
-                self._matrix = np.empty((len(self), self.dimension), dtype=np.float32)
-                for rows, part in self._pieces(self._matrix):
-                    rows[...] = part
-        if self._matrix is not None:
-            return self._matrix @ question
+            if self._rows is None:
+                return self._read(db, question)
+            if self._matrix is None:
+                self._matrix = self._rows.astype(np.float32)
+        return self._matrix @ question
+
+    def _read(self, db: sqlite3.Connection, question: NDArray[np.float32]) -> NDArray[np.float32]:
+        rows = np.empty((len(self), self.dimension), dtype=np.int16)
         found = np.empty(len(self), dtype=np.float32)
-        buffer = np.empty((max(map(len, self._parts), default=0), self.dimension), dtype=np.float32)
-        for out, part in self._pieces(found):
-            rows = buffer[: len(part)]
-            rows[...] = part
-            np.dot(rows, question, out=out)
+        buffer = np.empty((1 << BLOCK_BITS, self.dimension), dtype=np.float32)
+        start = 0
+        (pages,) = db.execute("PRAGMA cache_size").fetchone()
+        try:
+            # Every page is read once: keeping them for a second time is half the work.
+            db.execute("PRAGMA cache_size = 0")
+            for block, chosen in self._blocks:
+                (blob,) = db.execute(f"SELECT numbers FROM {BLOCKS} WHERE block = ?", (block,)).fetchone()
+                whole = np.frombuffer(blob, dtype="<i2").reshape(-1, self.dimension)
+                part = whole if chosen.all() else whole[chosen]
+                end = start + len(part)
+                rows[start:end] = part
+                converted = buffer[: len(part)]
+                converted[...] = part
+                np.dot(converted, question, out=found[start:end])
+                start = end
+        finally:
+            db.execute(f"PRAGMA cache_size = {pages}")
+        self._rows = rows
         return found
 
-    def _pieces(self, whole: NDArray[np.float32]) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int16]]]:
-        for start, part in zip(self._starts, self._parts, strict=False):
-            yield whole[start : start + len(part)], part
-
     def scores(self, places: NDArray[np.int64], asked: NDArray[np.float64]) -> list[float]:
-        """The cosines of some rows, to the documented digit."""
-        if not len(places):
-            return []
-        of = np.searchsorted(self._starts, places, side="right") - 1
-        rows = np.stack([self._parts[part][place - self._starts[part]] for part, place in zip(of, places, strict=True)])
-        exact = rows.astype(np.float64) @ np.rint(asked * _FINE)
+        """The cosines of some rows, to the documented digit. Only after ``near``."""
+        assert self._rows is not None
+        exact = self._rows[places].astype(np.float64) @ np.rint(asked * _FINE)
         return [round(one, DIGITS) for one in (exact / (FULL * _FINE)).tolist()]
 
 
@@ -121,13 +128,19 @@ def _inside(db: sqlite3.Connection, reach: ArmReach) -> NDArray[np.int64]:
     for table, column in (("records", "home"), ("also_in", "place")):
         sql = f"SELECT json_group_array(record_id) FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"
         found.append(numbers(db.execute(sql, (places,)).fetchone()[0]))
-    return np.unique(np.concatenate(found))
+    return _rising(np.concatenate(found))
+
+
+def _rising(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each number once, sorted; ``numpy.unique`` would hash, which takes longer than all the rest of a search."""
+    made = np.sort(array)
+    return made[np.concatenate(([True], made[1:] != made[:-1]))] if len(made) else made
 
 
 def _find(db: sqlite3.Connection, reach: ArmReach) -> Held:
-    """From the process's own, when every block it is made of is as it was, else read."""
+    """From the process's own, when every block it is made of is as it was, else new."""
     inside = _inside(db, reach)
-    wanted = json.dumps(np.unique(blocks_of(inside)).tolist())
+    wanted = json.dumps(_rising(blocks_of(inside)).tolist())
     rows = db.execute(
         f"SELECT block, stamp, ids FROM {BLOCKS} WHERE block IN (SELECT value FROM json_each(?)) ORDER BY block", (wanted,)
     ).fetchall()
@@ -142,16 +155,14 @@ def _find(db: sqlite3.Connection, reach: ArmReach) -> Held:
             return _kept[name]
     model = held_model(db)
     dimension = model[1] if model else 0
-    parts = []
+    blocks = []
     start = 0
     for block, _, of_block in rows:
         mine = chosen[start : start + len(of_block)]
         start += len(of_block)
         if mine.any():
-            (blob,) = db.execute(f"SELECT numbers FROM {BLOCKS} WHERE block = ?", (block,)).fetchone()
-            part = np.frombuffer(blob, dtype="<i2").reshape(-1, dimension)
-            parts.append(part if mine.all() else part[mine])
-    found = Held(ids[chosen], parts, dimension)
+            blocks.append((block, mine))
+    found = Held(ids[chosen], blocks, dimension)
     with _keeping:
         _kept[name] = found
         while len(_kept) > KEPT:

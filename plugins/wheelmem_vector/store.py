@@ -179,14 +179,14 @@ def stale(db: sqlite3.Connection, record_ids: NDArray[np.int64]) -> NDArray[np.i
     """Those of some records with a vector, rising, whose text is no longer the one it came from."""
     import numpy as np
 
-    changed = np.asarray([id for (id,) in db.execute(f"SELECT record_id FROM {CHANGED}")], dtype=np.int64)
-    marked = np.intersect1d(record_ids, changed)
+    changed = np.asarray([id for (id,) in db.execute(f"SELECT record_id FROM {CHANGED} ORDER BY record_id")], dtype=np.int64)
+    marked = changed[np.isin(changed, record_ids)]
     if not len(marked):
         return marked
     held: dict[int, bytes] = {}
     rows = db.execute(
         f"SELECT block, ids, hashes FROM {BLOCKS} WHERE block IN (SELECT value FROM json_each(?))",
-        (json.dumps(np.unique(blocks_of(marked)).tolist()),),
+        (json.dumps(sorted(set(blocks_of(marked).tolist()))),),
     )
     for block, ids, hashes in rows:
         held |= {id: hashes[HASH * at : HASH * (at + 1)] for at, id in enumerate(ids_of(block, ids))}
@@ -194,4 +194,4 @@ def stale(db: sqlite3.Connection, record_ids: NDArray[np.int64]) -> NDArray[np.i
         "SELECT record_id, text FROM records WHERE record_id IN (SELECT value FROM json_each(?))", (json.dumps(marked.tolist()),)
     )
     good = [id for id, text in texts if held.get(id) == hash_of(text_of(text))]
-    return np.setdiff1d(marked, np.asarray(good, dtype=np.int64))
+    return marked[~np.isin(marked, np.asarray(good, dtype=np.int64))]

@@ -11,7 +11,7 @@ that 2 % of the records hold:
 - table: ``GET /wheel/records.json?_search=…&_size=12`` over all of the wheel.
 
 They take turns in rounds of a few seconds; the rates are medians over the rounds. ``--soak`` then asks the memory that many
-times and tells how the server's memory grew after the first tenth. ``--hung`` asks a Honcho that never answers
+times and tells how the server's memory grew after the first tenth. ``--hung`` asks a provider that never answers
 beside the table's requests, and tells what that costs them.
 """
 
@@ -196,26 +196,42 @@ def hung(served: Served, seconds: float) -> None:
     )
 
 
-class Hanging:
-    """A Honcho that takes every connection and never answers."""
+NEVER = """
+import asyncio
+from wheelmem import hookimpl
 
-    def __enter__(self) -> str:
-        self.socket = socket.create_server(("127.0.0.1", 0), backlog=128)
-        return f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+class Never:
+    name = "never"
 
-    def __exit__(self, *_: object) -> None:
-        self.socket.close()
+    async def ask(self, question):
+        await asyncio.sleep(3600)
+
+    status = search = about = ask
+
+@hookimpl
+def register_providers(register, settings):
+    register(Never())
+"""
+
+
+def install_never(folder: Path) -> None:
+    """Put a provider that never answers where a server with this folder on its path finds it."""
+    about = folder / "never-1.dist-info"
+    about.mkdir(parents=True)
+    (folder / "never.py").write_text(NEVER)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: never\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[wheelmem]\nnever = never\n")
 
 
 class Server:
     """``datasette`` in a process of its own."""
 
-    def __init__(self, wheel: Path, folder: Path) -> None:
+    def __init__(self, wheel: Path, folder: Path, **variables: str) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         command = [sys.executable, "-m", "datasette", "serve", str(wheel), "--root", "--port", str(port)]
-        env = {**os.environ, "WHEELMEM_USER_PATH": str(folder), "PYTHONUNBUFFERED": "1"}
+        env = {**os.environ, "WHEELMEM_USER_PATH": str(folder), "PYTHONUNBUFFERED": "1", **variables}
         self.log = folder / "served.log"
         with self.log.open("w") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=env)
@@ -230,7 +246,8 @@ class Server:
         raise SystemExit(f"the server did not start: {self.log.read_text()}")
 
     def __exit__(self, *_: object) -> None:
-        self.process.terminate()
+        # Questions may still be under way.
+        self.process.kill()
         self.process.wait(timeout=30)
 
 
@@ -255,10 +272,9 @@ def main() -> None:
             if given.soak:
                 soak(served, given.soak)
         if given.hung:
-            with Hanging() as address:
-                os.environ["HONCHO_URL"] = address
-                with Server(wheel, folder) as served:
-                    hung(served, given.seconds)
+            install_never(folder / "never")
+            with Server(wheel, folder, PYTHONPATH=str(folder / "never")) as served:
+                hung(served, given.seconds)
 
 
 if __name__ == "__main__":

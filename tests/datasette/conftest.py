@@ -100,4 +100,8 @@ def serving(wheel: Path, folder: Path, *more: str, **variables: str) -> Iterator
             yield House(url, wheel, signed_in.cookies["ds_actor"], process)
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise

@@ -65,7 +65,9 @@ class Row:
         self._extend(room, [0] * how.turns, [False] * how.turns)
         sizes += room
         self._before, self._answered, self._after = self._steps()
-        self.lengths = self.lend((slot, size) for slot, size in enumerate(sizes) if size)
+        lent = self.lend((slot, size) for slot, size in enumerate(sizes) if size)
+        self.lengths = [lent.get(slot, 0.0) for slot in range(len(self.ids))]
+        self.members = frozenset(self.slots)
 
     def _extend(self, ids: Iterable[int], places: Iterable[int], asks: Iterable[bool]) -> None:
         self.ids.extend(ids)
@@ -83,31 +85,34 @@ class Row:
         steps = self._after if step < 0 else self._answered if self.asks[slot] else self._before
         return steps[abs(step) - 1][1]
 
-    def lend(self, amounts: Iterable[tuple[int, float]]) -> list[float]:
-        """What each slot has, when slots have these amounts and lend them."""
-        got = [0.0] * len(self.ids)
+    def lend(self, amounts: Iterable[tuple[int, float]]) -> dict[int, float]:
+        """What slots have, when some have these amounts and lend them; slots that get nothing are left out."""
+        got: dict[int, float] = {}
+        get = got.get
         plain, asked = self._before + self._after, self._answered + self._after
         asks = self.asks
         for slot, amount in amounts:
-            got[slot] += amount
+            got[slot] = get(slot, 0.0) + amount
             for step, weight in asked if asks[slot] else plain:
-                got[slot + step] += weight * amount
+                to = slot + step
+                got[to] = get(to, 0.0) + weight * amount
         return got
 
 
 class Lent:
     """Scores of records with the words they have and were lent."""
 
-    def __init__(self, row: Row, sums: Sequence[float], own: Mapping[int, float], alone: Mapping[int, float]) -> None:
+    def __init__(self, row: Row, sums: Mapping[int, float], own: Mapping[int, float], alone: Mapping[int, float]) -> None:
         self.scores = {id: score for id, score in alone.items() if score > 0.0}
         self._row, self._own = row, own
         self._best: dict[int, int] = {}
-        for id, slots in row.slots.items():
-            for slot in slots:
-                score = sums[slot] * (row.how.asking if row.asks[slot] else 1.0)
-                if score > self.scores.get(id, 0.0):
-                    self.scores[id] = score
-                    self._best[id] = slot
+        for slot, total in sorted(sums.items()):
+            id = row.ids[slot]
+            score = total * row.how.asking if row.asks[slot] else total
+            # The room between ceremonies holds nobody.
+            if id and score > self.scores.get(id, 0.0):
+                self.scores[id] = score
+                self._best[id] = slot
 
     def lender(self, record_id: int) -> tuple[int, int, int] | None:
         """Who lent a record most: (lender, turns from it to the record, place); None when its own words weigh more."""
@@ -130,35 +135,31 @@ def lend(
 ) -> Lent:
     """The turns of some ceremonies of the reach, and ``others`` (which are no turns), with the words each has or is lent."""
     row = _row(db, inside, held, how)
-    alone = [id for id in others if id not in row.slots]
-    wanted = {*row.slots, *alone}
-    sums = [0.0] * len(row.ids)
+    apart = frozenset(id for id in others if id not in row.slots)
+    sums: dict[int, float] = {}
     own: dict[int, float] = {}
-    scores: dict[int, float] = dict.fromkeys(alone, 0.0)
-    average = inside.average * how.whole
+    alone: dict[int, float] = {}
+    base, slope, room = K1 * (1.0 - B), K1 * B / inside.average, K1 * B / (inside.average * how.whole)
     read: set[str] = set()
     for term in terms:
         if term.stem in read:
             continue
         postings, also = _together(inside, term)
         read |= also
-        # Sorted, since floating-point sums depend on the order.
-        hits = sorted(wanted.intersection(postings.ids))
-        if not hits:
-            continue
         top = inside.rarity(postings) * (K1 + 1.0)
-        counts = [(id, postings.more.get(id, 1)) for id in hits]
+        # Sorted, since floating-point sums depend on the order.
+        counts = [(id, postings.more.get(id, 1)) for id in sorted(row.members.intersection(postings.ids))]
+        for id in sorted(apart.intersection(postings.ids)):
+            count = postings.more.get(id, 1)
+            length = inside.lengths([id])[0]
+            alone[id] = alone.get(id, 0.0) + top * count / (count + base + slope * length)
         for id, count in counts:
             own[id] = own.get(id, 0.0) + top * count
-            if id in scores:
-                length = inside.lengths([id])[0]
-                scores[id] += top * count / (count + K1 * (1.0 - B + B * length / inside.average))
-        got = row.lend((slot, float(count)) for id, count in counts for slot in row.slots.get(id, ()))
+        got = row.lend((slot, float(count)) for id, count in counts for slot in row.slots[id])
         lengths = row.lengths
-        for slot, amount in enumerate(got):
-            if amount:
-                sums[slot] += top * amount / (amount + K1 * (1.0 - B + B * lengths[slot] / average))
-    return Lent(row, sums, own, scores)
+        for slot, amount in got.items():
+            sums[slot] = sums.get(slot, 0.0) + top * amount / (amount + base + room * lengths[slot])
+    return Lent(row, sums, own, alone)
 
 
 def _together(inside: Within, term: Term) -> tuple[Postings, set[str]]:

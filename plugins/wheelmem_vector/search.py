@@ -110,7 +110,8 @@ def held(db: sqlite3.Connection, reach: ArmReach) -> tuple[Held, NDArray[np.bool
         for old in [old for old in cache if isinstance(old, tuple) and old[0] == "vector.held"]:
             del cache[old]
         found = _find(db, reach)
-        cache[key] = found, ~np.isin(found.ids, stale(db, found.ids))
+        old_ids = stale(db, found.ids)
+        cache[key] = found, ~np.isin(found.ids, old_ids) if len(old_ids) else np.ones(len(found), dtype=bool)
     made: tuple[Held, NDArray[np.bool_]] = cache[key]
     return made
 

@@ -180,7 +180,8 @@ def stale(db: sqlite3.Connection, record_ids: NDArray[np.int64]) -> NDArray[np.i
     import numpy as np
 
     changed = np.asarray([id for (id,) in db.execute(f"SELECT record_id FROM {CHANGED} ORDER BY record_id")], dtype=np.int64)
-    marked = changed[np.isin(changed, record_ids)]
+    # (Looking for nothing among many costs numpy as much as looking for many.)
+    marked = changed[np.isin(changed, record_ids)] if len(changed) else changed
     if not len(marked):
         return marked
     held: dict[int, bytes] = {}

@@ -13,7 +13,7 @@ from wheelmem.contract import Question, WheelmemError
 from wheelmem.hookspecs import ArmReach, Embedder
 
 from .schema import BLOCKS
-from .store import held_model, text_of, unit
+from .store import held_model, vectors_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +113,7 @@ class VectorArm:
             if key in self._asked:
                 self._asked.move_to_end(key)
                 return self._asked[key]
-        vector: NDArray[np.float64] = unit(embedder.embed([text_of(text)]))[0]
+        vector: NDArray[np.float64] = vectors_of(embedder, [text])[0]
         with self._lock:
             self._asked[key] = vector
             if len(self._asked) > ASKED:

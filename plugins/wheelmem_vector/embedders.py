@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from hashlib import blake2b
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,12 @@ __all__ = ["EmbedError", "Model2VecEmbedder", "OpenAIEmbedder"]
 
 # Texts sent to a server at once.
 AT_ONCE = 64
+HINTS = {
+    401: "; set vector.key",
+    403: "; see that vector.key may use it",
+    404: "; see that vector.url is right and that it serves this model",
+    429: ", too many requests; try again later",
+}
 
 
 class EmbedError(WheelmemError):
@@ -23,20 +31,25 @@ class EmbedError(WheelmemError):
 
 
 class Model2VecEmbedder:
-    """Static embeddings by model2vec, from a local folder or by a model's name (it is fetched once)."""
+    """Static embeddings by model2vec, from a local folder or by a model's name on Hugging Face.
+
+    Only ``fetch`` uses the network; a search never waits for it.
+    """
 
     name = "model2vec"
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self._lock = Lock()
         self._loaded: tuple[Any, str] | None = None
 
+    def fetch(self) -> None:
+        """Load the model, from the network when this machine does not have it."""
+        self._loaded = _load_model2vec(self.source, network=True)
+
     def _load(self) -> tuple[Any, str]:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = _load_model2vec(self.source)
-            return self._loaded
+        if self._loaded is None:
+            self._loaded = _load_model2vec(self.source, network=False)
+        return self._loaded
 
     @property
     def model(self) -> str:
@@ -54,28 +67,49 @@ class Model2VecEmbedder:
 
 
 _models: dict[str, tuple[Any, str]] = {}
+_loading = Lock()
 
 
-def _load_model2vec(source: str) -> tuple[Any, str]:
+def _load_model2vec(source: str, network: bool) -> tuple[Any, str]:
+    with _loading:
+        if source not in _models:
+            _models[source] = _read_model2vec(source, network)
+        return _models[source]
+
+
+def _read_model2vec(source: str, network: bool) -> tuple[Any, str]:
     if not source:
         raise EmbedError("no embedding model is set; set vector.model to a model2vec folder or name")
-    if source not in _models:
-        try:
-            from model2vec import StaticModel
-        except ImportError:
-            raise EmbedError('model2vec is not installed; run: pip install "wheelmem[vector]"') from None
-        from pathlib import Path
-
-        folder = Path(source).expanduser()
-        try:
-            model = StaticModel.from_pretrained(folder if folder.is_dir() else source, force_download=False)
-        except Exception as error:
-            why = " ".join(str(error).split())[:200] or type(error).__name__
-            raise EmbedError(f"cannot load the model2vec model {source}: {why}") from None
-        weights = blake2b(model.embedding.tobytes(), digest_size=6)
-        weights.update(model.tokenizer.to_str().encode())
-        _models[source] = (model, f"model2vec:{folder.name}@{weights.hexdigest()}")
-    return _models[source]
+    folder = Path(source).expanduser()
+    # A name on the Hub is one or two words; all else can only be meant as a folder.
+    if not folder.is_dir() and (source.startswith((".", "~", "/")) or source.count("/") > 1):
+        raise EmbedError(f"there is no folder {source}; set vector.model to a model2vec folder or name")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError
+        from model2vec import StaticModel
+    except ImportError:
+        raise EmbedError('model2vec is not installed; run: pip install "wheelmem[vector]"') from None
+    try:
+        if folder.is_dir():
+            model = StaticModel.from_pretrained(folder)
+        elif network:
+            model = StaticModel.from_pretrained(source, force_download=False)
+        else:
+            model = StaticModel.from_pretrained(snapshot_download(source, local_files_only=True))
+    except LocalEntryNotFoundError:
+        if network:
+            raise EmbedError(
+                f"the model2vec model {source} is not on this machine and cannot be fetched from Hugging Face; "
+                "see that the network can be reached, or set vector.model to a folder"
+            ) from None
+        raise EmbedError(f"the model2vec model {source} is not on this machine; run wheelmem embed, which fetches it") from None
+    except Exception as error:
+        why = " ".join(str(error).split())[:200] or type(error).__name__
+        raise EmbedError(f"cannot load the model2vec model {source}: {why}") from None
+    weights = blake2b(model.embedding.tobytes(), digest_size=6)
+    weights.update(model.tokenizer.to_str().encode())
+    return model, f"model2vec:{folder.name}@{weights.hexdigest()}"
 
 
 class OpenAIEmbedder:
@@ -88,9 +122,11 @@ class OpenAIEmbedder:
 
     def __init__(self, url: str, model: str, key: str = "", timeout: float = 4.0) -> None:
         base = url.strip().rstrip("/").removesuffix("/embeddings")
-        self.url = f"{base if base.endswith('/v1') else base + '/v1'}/embeddings" if base else ""
-        self._model = model
-        self._key = key
+        self._address = f"{base if base.endswith('/v1') else base + '/v1'}/embeddings" if base else ""
+        # As it is shown, and kept with the vectors: without a name and password.
+        self.url = re.sub(r"//[^/]*@", "//", self._address)
+        self._model = model.strip()
+        self._key = key.strip()
         self._timeout = timeout
         self._client: httpx.Client | None = None
         self._dimension: int | None = None
@@ -99,7 +135,8 @@ class OpenAIEmbedder:
     def model(self) -> str:
         """The server's name for the model, and where the server is."""
         if not self.url or not self._model:
-            raise EmbedError("no embedding server is set; set vector.url and vector.model")
+            lacks = "vector.model" if self.url else "vector.url" if self._model else "vector.url and vector.model"
+            raise EmbedError(f"no embedding server is set; set {lacks}")
         return f"openai:{self._model} at {self.url}"
 
     @property
@@ -121,19 +158,26 @@ class OpenAIEmbedder:
         import httpx
 
         _ = self.model
-        if self._client is None:
-            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            self._client = httpx.Client(headers=headers, follow_redirects=True)
         # Many servers answer an empty input with an error.
         body = {"model": self._model, "input": [text or " " for text in texts]}
         try:
-            answer = self._client.post(self.url, json=body, timeout=self._timeout * (1 if len(texts) == 1 else 10))
+            if self._client is None:
+                headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+                self._client = httpx.Client(headers=headers, follow_redirects=True)
+            answer = self._client.post(self._address, json=body, timeout=self._timeout * (1 if len(texts) == 1 else 10))
         except httpx.TimeoutException:
             raise EmbedError(f"the embedding server at {self.url} did not answer in time") from None
+        except httpx.LocalProtocolError:
+            raise EmbedError("vector.key cannot be sent: it holds what no header may hold") from None
+        except UnicodeError:
+            raise EmbedError("vector.url or vector.key cannot be sent: it holds letters that may not stand there") from None
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL):
+            raise EmbedError(f"vector.url is no address of a server: {self.url}") from None
         except httpx.HTTPError as error:
             raise EmbedError(f"the embedding server at {self.url} cannot be reached ({type(error).__name__})") from None
         if answer.is_error:
-            raise EmbedError(f"the embedding server at {self.url} answered {answer.status_code} for model {self._model}")
+            hint = HINTS.get(answer.status_code, "; try again later" if answer.is_server_error else "")
+            raise EmbedError(f"the embedding server at {self.url} answered {answer.status_code} for model {self._model}{hint}")
         try:
             rows = sorted(answer.json()["data"], key=lambda row: row.get("index", 0))
             vectors = [[float(number) for number in row["embedding"]] for row in rows]

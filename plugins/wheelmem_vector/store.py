@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from wheelmem.hookspecs import Embedder
+
 __all__ = [
     "FULL",
     "Missing",
@@ -33,6 +35,7 @@ __all__ = [
     "stale",
     "text_of",
     "unit",
+    "vectors_of",
 ]
 
 HASH = 8
@@ -50,7 +53,7 @@ def hash_of(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=HASH).digest()
 
 
-def unit(vectors: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+def unit(vectors: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
     """Vectors as rows of length one; what is no number, and zeros, as zeros."""
     import numpy as np
 
@@ -58,6 +61,20 @@ def unit(vectors: Sequence[Sequence[float]]) -> NDArray[np.float64]:
     lengths = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
     made: NDArray[np.float64] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     return made
+
+
+def vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float64]:
+    """One vector of length one a text; raises WheelmemError when the embedder gives anything else."""
+    import numpy as np
+
+    given = embedder.embed([text_of(text) for text in texts])
+    try:
+        rows = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise WheelmemError(f"embedder {embedder.name} gave no rows of numbers of one length") from None
+    if rows.ndim != 2 or len(rows) != len(texts):
+        raise WheelmemError(f"embedder {embedder.name} gave an array of shape {rows.shape} for {len(texts)} text(s)")
+    return unit(rows)
 
 
 def packed(vector: NDArray[np.float64]) -> bytes:
@@ -106,24 +123,26 @@ class Missing:
     records: tuple[int, ...]
 
 
-def missing(db: sqlite3.Connection, model: str) -> tuple[list[Missing], int]:
-    """What is to be embedded, block by block, and how many records that is (those that turn out unchanged included)."""
-    current = held_model(db)
+def missing(db: sqlite3.Connection, model: str, dimension: int) -> tuple[list[Missing], int]:
+    """What is to be embedded, block by block, and how many records that is.
+
+    A block without records to embed holds vectors of records that are gone, or marks of changes that left the text as it was.
+    """
+    import numpy as np
+
     held: dict[int, frozenset[int]] = {}
-    changed: frozenset[int] = frozenset()
-    if current is not None and current[0] == model:
-        held = {block: frozenset(ids_of(block, ids)) for block, ids in db.execute(f"SELECT block, ids FROM {BLOCKS}")}
-        changed = frozenset(id for (id,) in db.execute(f"SELECT record_id FROM {CHANGED}"))
     wanted: dict[int, list[int]] = {}
+    if held_model(db) == (model, dimension):
+        changed = [id for (id,) in db.execute(f"SELECT record_id FROM {CHANGED}")]
+        old = frozenset(stale(db, np.asarray(changed, dtype=np.int64)).tolist())
+        for block, ids in db.execute(f"SELECT block, ids FROM {BLOCKS}"):
+            held[block] = frozenset(ids_of(block, ids)) - old
+        wanted = {block_of(id): [] for id in changed}
     for (record_id,) in db.execute("SELECT record_id FROM records ORDER BY record_id"):
         block = block_of(record_id)
-        if record_id in changed or record_id not in held.get(block, ()):
+        if record_id not in held.get(block, ()):
             wanted.setdefault(block, []).append(record_id)
-    total = sum(map(len, wanted.values()))
-    for record_id in sorted(changed):
-        # A record that is gone leaves a vector behind.
-        wanted.setdefault(block_of(record_id), [])
-    return [Missing(block, tuple(ids)) for block, ids in sorted(wanted.items())], total
+    return [Missing(block, tuple(ids)) for block, ids in sorted(wanted.items())], sum(map(len, wanted.values()))
 
 
 def keep(
@@ -141,12 +160,13 @@ def keep(
         for table in (BLOCKS, CHANGED, MODEL):
             db.execute(f"DELETE FROM {table}")
         db.execute(f"INSERT INTO {MODEL} (id, dimension) VALUES (?, ?)", (model, dimension))
-    rows: dict[int, tuple[bytes, bytes]] = {}
+    before: dict[int, tuple[bytes, bytes]] = {}
     row = db.execute(f"SELECT ids, hashes, numbers FROM {BLOCKS} WHERE block = ?", (block,)).fetchone()
     if row is not None:
         width = 2 * dimension
         for at, id in enumerate(ids_of(block, row[0])):
-            rows[id] = (row[1][HASH * at : HASH * (at + 1)], row[2][width * at : width * (at + 1)])
+            before[id] = (row[1][HASH * at : HASH * (at + 1)], row[2][width * at : width * (at + 1)])
+    rows = dict(before)
     base, kind = block >> 3 << (BLOCK_BITS + 3), block & 7
     every = [base | offset << 3 | kind for offset in range(1 << BLOCK_BITS)]
     now = {
@@ -159,20 +179,19 @@ def keep(
     for id, (hashed, vector) in embedded.items():
         if now.get(id) == hashed:
             rows[id] = (hashed, packed(vector))
-    rows = {id: rows[id] for id in sorted(rows) if now.get(id) == rows[id][0]}
-    db.execute(
-        f"DELETE FROM {CHANGED} WHERE record_id BETWEEN ? AND ? AND record_id & 7 = ?", (every[0], every[-1], kind)
-    )
-    if rows:
-        ids = bytes(id >> 3 & (1 << BLOCK_BITS) - 1 for id in rows)
-        hashes, vectors = (b"".join(parts) for parts in zip(*rows.values(), strict=True))
+    made = {id: rows[id] for id in sorted(rows) if now.get(id) == rows[id][0]}
+    db.execute(f"DELETE FROM {CHANGED} WHERE record_id BETWEEN ? AND ? AND record_id & 7 = ?", (every[0], every[-1], kind))
+    # A block that stays as it is keeps its stamp, and with it its place in the memory of whoever searches.
+    if not made:
+        db.execute(f"DELETE FROM {BLOCKS} WHERE block = ?", (block,))
+    elif made != before:
+        ids = bytes(id >> 3 & (1 << BLOCK_BITS) - 1 for id in made)
+        hashes, numbers = (b"".join(parts) for parts in zip(*made.values(), strict=True))
         db.execute(
             f"INSERT OR REPLACE INTO {BLOCKS} (block, stamp, ids, hashes, numbers) VALUES (?, randomblob(8), ?, ?, ?)",
-            (block, ids, hashes, vectors),
+            (block, ids, hashes, numbers),
         )
-    else:
-        db.execute(f"DELETE FROM {BLOCKS} WHERE block = ?", (block,))
-    return sum(id in rows for id in embedded)
+    return sum(id in made for id in embedded)
 
 
 def stale(db: sqlite3.Connection, record_ids: NDArray[np.int64]) -> NDArray[np.int64]:

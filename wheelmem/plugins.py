@@ -114,12 +114,13 @@ class PluginHost:
         return [item for _, item in self.registered(hook, settings)]
 
     def arms(self, settings: Settings) -> list[Any]:
-        """Every arm, the finders first, else by name."""
+        """Every arm, in the order of the stages, else by name."""
         arms: list[Any] = self.items("register_arms", settings)
         for arm in arms:
             if hasattr(arm, "take_embedders"):
                 arm.take_embedders(lambda: self.items("register_embedders", settings))
-        return sorted(arms, key=lambda arm: (getattr(arm, "stage", "find") != "find", arm.name))
+        stages = {"find": 0, "follow": 1, "favour": 2}
+        return sorted(arms, key=lambda arm: (stages.get(getattr(arm, "stage", "find"), 1), arm.name))
 
     def providers(self, settings: Settings) -> list[Any]:
         """Every provider, in the order they are asked."""

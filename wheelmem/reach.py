@@ -31,7 +31,7 @@ def episode_of(ceremony: Mapping[str, Any]) -> str | None:
 
         try:
             context = json.loads(context)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if isinstance(context, Mapping):
         for key in ("episode_path", "episodePath"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -16,15 +17,38 @@ from .schema import StoreError
 __all__ = ["ReadConnection", "Turnstile", "open_reader", "open_writer", "transaction"]
 
 
+class Recent(OrderedDict[Any, Any]):
+    """A dict of the ``most`` entries that were looked at last: each scope that is asked has some, and there is no end of scopes."""
+
+    most = 64
+
+    def __getitem__(self, key: Any) -> Any:
+        self.move_to_end(key)
+        return super().__getitem__(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self.most:
+            del self[next(iter(self))]
+
+
 class ReadConnection(sqlite3.Connection):
     """A read-only connection on which the TEMP tables of a reach appear when a statement first mentions them.
 
-    ``cache`` holds whatever may be kept for as long as the file does not change; it is emptied when the file has changed.
+    ``cache`` holds whatever may be kept for as long as the file does not change; it is emptied when the file has changed, and
+    what was not looked at for long goes.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.cache: dict[Any, Any] = {}
+        self.cache: dict[Any, Any] = Recent()
         self._version: int | None = None
         self._wanted: Any = None
         self._made = False

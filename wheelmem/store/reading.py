@@ -171,7 +171,7 @@ def _listed(column: Any) -> tuple[str, ...]:
         return ()
     try:
         value = json.loads(column)
-    except ValueError:
+    except (ValueError, RecursionError):
         return (str(column),)
     if isinstance(value, list):
         return tuple(item for item in value if isinstance(item, str))

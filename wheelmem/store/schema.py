@@ -279,9 +279,16 @@ def _triggers() -> list[str]:
     return made
 
 
+TAKEN_AS_THEY_ARE = ("name", "speaker", "participant", "timestamp")
+
+
 def _table_sql(table: Table) -> str:
     types = {"text": "TEXT", "context": "TEXT", "list": "TEXT", "object": "TEXT", "flag": "INTEGER", "number": ""}
-    columns = [f'"{name}" {types[kind]}'.strip() + (" NOT NULL" if name in table.key else "") for name, kind in table.columns.items()]
+    columns = []
+    for name, kind in table.columns.items():
+        column = f'"{name}" {types[kind]}'.strip() + (" NOT NULL" if name in table.key else "")
+        # A BLOB is equal to no text; where it stood for an id, a name or a time, everything that reads these would trip over it.
+        columns.append(f"{column} CHECK (typeof(\"{name}\") <> 'blob')" if name in (*table.key, *TAKEN_AS_THEY_ARE) else column)
     unique = f"UNIQUE ({', '.join(table.key)})"
     # Eight keys are made of each position, so it must leave room for them.
     position = "position INTEGER PRIMARY KEY CHECK (position BETWEEN -(1 << 59) AND 1 << 59)"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from rows import ceremony, turn
+from wheelmem_rules.favours import tells_a_date
 from wheelmem_rules.questions import KINDS, asks_for, people_in
 
 PEOPLE = ("Ana", "Ben", "Cora Lind", "Éloïse", "Weaver")
@@ -166,6 +167,24 @@ def test_a_question_that_asks_when_favours_a_date(finder: Any) -> None:
     arms = ["keyword", "dates"]
     assert order(finder, "What was the lantern painted?", arms=arms)[0] == "beat:what"
     assert order(finder, "When was the lantern painted?", arms=arms)[0] == "beat:when"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("We met on 3 March.", True),
+        ("It was in May", True),
+        ("Two weeks ago, I think", True),
+        ("mardi dernier, au port", True),
+        ("Cela a duré trois heures", True),
+        ("the year the mill closed", True),
+        ("We may march on", False),
+        ("Ceremony: closing (west)\nParticipants: node:human:1767225600001:ana", False),
+        ("The lantern is teal", False),
+    ],
+)
+def test_what_tells_a_date(text: str, told: bool) -> None:
+    assert tells_a_date(text) == told
 
 
 def test_words_in_quotes_stand_before_what_stands_near_them(finder: Any) -> None:

@@ -178,3 +178,18 @@ def test_an_unwritable_dest_of_migrate(world: World) -> None:
     (world.work / "folder").mkdir()
     world.refused("migrate", "a.md", "folder", "--overwrite")
     assert sorted(path.name for path in world.work.iterdir()) == ["a.md", "folder"]
+
+
+@pytest.mark.parametrize("verb", ["encode --body x", "read", "fold", "--version", "--help", "session list", "audit", "drain"])
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_closed_output_is_no_failure(world: World, verb: str, closed: int) -> None:
+    world.ok("init")
+    done = world.run(*verb.split(), preexec=lambda: os.close(closed))
+    assert (done.returncode, done.stderr) == (0, b"")
+    if verb.startswith("encode"):
+        assert [record["body"] for record in world.log()] == ["x"]
+
+
+def test_a_closed_input_is_no_text(seeded: World) -> None:
+    for verb in (("encode", "--body", "-"), ("replace", "--store", "SEMANTIC", "--body", "-"), ("apply", "--routes", "-")):
+        seeded.refused(*verb, preexec=lambda: os.close(0))

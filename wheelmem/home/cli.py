@@ -149,6 +149,8 @@ def given_text(args: Args, flag: str, what: str) -> str:
     if value != "-":
         return value
     try:
+        if sys.stdin is None:
+            raise Refused("stdin is closed: there is no text to read")
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise Refused(f"what came on stdin is no UTF-8 at byte {error.start}") from None
@@ -544,6 +546,9 @@ VERBS = {
 def main(argv: list[str] | None = None) -> int:
     """Run the command; its exit code. Arguments are those of this process unless given."""
     argv = sys.argv[1:] if argv is None else argv
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # somebody closed it: what is said there goes nowhere
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")

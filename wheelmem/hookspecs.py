@@ -40,9 +40,9 @@ class ArmReach(Protocol):
 
     ``places`` are the integer keys (``places.place``) of the ceremonies and chronicles whose records are reached, in
     rising order; ``conclusions`` the ids in ``records`` of the confirmed conclusions whose every source is reached. A
-    record is in reach when one of its rows in ``record_places`` has such a place, or it is such a conclusion. Arms that
-    would rather join use the TEMP tables ``reach_ceremonies(id)`` and ``reach_records(record_id)``, which are made when
-    a statement first mentions them.
+    record is in reach when its ``home`` or one of its places in ``also_in`` is such a place, or it is such a conclusion.
+    Arms that would rather join use the TEMP tables ``reach_ceremonies(id)`` and ``reach_records(record_id)``, which are made
+    when a statement first mentions them. Use ``db`` in the thread that called, and no other.
     """
 
     reach: Reach
@@ -67,7 +67,8 @@ class Arm(Protocol):
 
     The scores of finders and followers may be on any scale: the host takes them as shares of the arm's best. Those of a
     ``favour`` arm are on the scale of the scores it was handed, and are added to them; it adds no records. An arm may have a
-    ``weight``, what it counts when neither the settings nor a classifier say otherwise (1.0).
+    ``weight``, what it counts when neither the settings nor a classifier say otherwise (1.0), and a ``most``, how many
+    records it may bring (100).
     """
 
     name: str

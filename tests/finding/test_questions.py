@@ -158,6 +158,16 @@ def test_a_turn_without_a_speaker_is_theirs_whose_name_is_its_title_when_they_to
     assert "speaker" not in paths["beat:ana"]
 
 
+def test_who_took_part_elsewhere_tells_nothing_here(finder: Any) -> None:
+    finder.put(
+        ceremony("ceremony:1", participants=["Ben"]),
+        ceremony("ceremony:hidden", participants=["Ana"]),
+        turn("beat:1", "Green lanterns.", ["ceremony:1", "ceremony:hidden"], title="Ana"),
+    )
+    (source,) = (s for s in finder.search("green lanterns of Ana", SCOPE).sources if s.wheel_kind == "beat")
+    assert "speaker" not in {report.arm for report in source.explain.arms}
+
+
 def test_a_question_that_asks_when_favours_a_date(finder: Any) -> None:
     finder.put(
         ceremony("ceremony:1"),

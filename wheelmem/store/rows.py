@@ -167,7 +167,7 @@ def _column(kind: str, value: Any) -> Any:
 
 def to_row(table: Table, record: Any) -> tuple[Any, ...]:
     """The values of the table's columns, then ``extra``: whatever no column can give back just as it came."""
-    if not isinstance(record, Mapping):
+    if not isinstance(record, dict | Mapping):
         raise BadRecord(f"a {table.kind} must be a JSON object, not {type(record).__name__}")
     table.keys(record)
     places = table.places

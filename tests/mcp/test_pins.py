@@ -90,6 +90,8 @@ async def shown(client: Client, case: Case, exact: bool = True) -> set[tuple[str
                 continue
             found.add(("ceremony", row["id"]))
             one = json.loads(read.contents[0].text)
+            named = {id for beat in one["beats"] for id in beat["ceremonies"]} | {one["ceremony"].get("closes")}
+            assert named - {None} <= set(inside), "a record names a ceremony beyond the pin"
             found |= {("beat", beat["id"]) for beat in one["beats"]} | {("diary", entry["id"]) for entry in one["diary"]}
     for person in (*PEOPLE, "Elm"):
         try:

@@ -7,7 +7,7 @@ says that the wheel does not hold it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
@@ -147,11 +147,13 @@ class FileHouse:
 
         if id not in (await self.memory.reach(scope={"ceremonies": id})).ceremonies:
             raise _not_held("ceremony", id)
+        inside = await self._inside()
 
         def read(db: Any) -> Json:
             beats, *_ = listed(db, "beat", {"ceremony": [id]}, -1, 0)
             entries, *_ = listed(db, "diary", {"ceremony_id": [id]}, -1, 0)
-            return {"ceremony": writing.get(db, "ceremony", id), "beats": beats[::-1], "diary": entries}
+            held = writing.get(db, "ceremony", id)
+            return {"ceremony": inside(held or {}), "beats": [inside(beat) for beat in beats[::-1]], "diary": entries}
 
         return await asyncio.to_thread(self.wheel.read, read)
 
@@ -180,8 +182,12 @@ class FileHouse:
         if self.pin is not None:
             ids = (await self.memory.reach(scope=self.pin)).ceremonies
             found = await asyncio.to_thread(self.wheel.read, lambda db: [writing.get(db, "ceremony", id) for id in ids])
-            return [one for one in found if one is not None]
+            inside = _naming(set(ids))
+            return [inside(one) for one in found if one is not None]
         return await self.wheel.ceremonies()
+
+    async def _inside(self) -> Callable[[Json], Json]:
+        return _as_it_is if self.pin is None else _naming(set((await self.memory.reach(scope=self.pin)).ceremonies))
 
 
 class ServedHouse:
@@ -304,10 +310,11 @@ class ServedHouse:
     async def ceremony(self, id: str) -> Json:
         if self.pin is not None and id not in (await self.reach(None)).ceremonies:
             raise _not_held("ceremony", id)
+        inside = await self._inside()
         held = await self.client.ceremonies.get(id)
         beats = (await self.client.beats.list(ceremony=id, limit="all")).items
         entries = (await self.client.diary.list(ceremony_id=id, limit="all")).items
-        return {"ceremony": held, "beats": list(reversed(beats)), "diary": list(entries)}
+        return {"ceremony": inside(held), "beats": [inside(beat) for beat in reversed(beats)], "diary": list(entries)}
 
     async def person(self, id: str) -> Json:
         node: Json | None = None
@@ -325,12 +332,37 @@ class ServedHouse:
     async def ceremonies(self) -> list[Json]:
         if self.pin is None:
             return list((await self.client.ceremonies.list()).items)
+        inside = await self._inside()
         reached = set((await self.reach(None)).ceremonies)
-        return [one for one in (await self.client.ceremonies.list(limit="all")).items if one["id"] in reached]
+        return [inside(one) for one in (await self.client.ceremonies.list(limit="all")).items if one["id"] in reached]
+
+    async def _inside(self) -> Callable[[Json], Json]:
+        return _as_it_is if self.pin is None else _naming(set((await self.reach(None)).ceremonies))
 
 
 def _names_people(*scopes: Scope | None) -> bool:
     return any(scope is not None and scope.participant for scope in scopes)
+
+
+def _as_it_is(record: Json) -> Json:
+    return record
+
+
+def _naming(reached: set[str]) -> Callable[[Json], Json]:
+    """A record of the pinned reach without the ids of ceremonies beyond it, where its fields name some."""
+
+    def inside(record: Json) -> Json:
+        made = dict(record)
+        if isinstance(made.get("ceremonies"), list):
+            made["ceremonies"] = [id for id in made["ceremonies"] if id in reached]
+        named = ["closes"] if made.get("type") != "closing" else ["closes", "research_context"]
+        for field in named:
+            value = made.get(field)
+            if isinstance(value, str) and value not in reached and not any(char.isspace() or char == "{" for char in value):
+                del made[field]
+        return made
+
+    return inside
 
 
 def _certain(scope: Scope, ceremonies: Sequence[Mapping[str, Any]], seats: Sequence[Mapping[str, Any]]) -> Reach:

@@ -101,7 +101,7 @@ def test_ties_settled_by_row_are_caught(bench: Bench) -> None:
 
     def both(arm: Any) -> list[tuple[list[Found], list[Found]]]:
         out = []
-        for seed in range(20):
+        for seed in range(60):
             case = generate(seed)
             context = [row for row in case.inside if row[0] in ("node", "edge", "ceremony")]
             records = [row for row in case.inside if row[0] not in ("node", "edge", "ceremony")]

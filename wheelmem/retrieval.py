@@ -26,7 +26,8 @@ from .text import fold
 
 __all__ = ["ArmWarning", "FoundRecord", "Match", "Retrieved", "Spoiled", "Watch", "lent", "retrieve"]
 
-# How many records each arm may bring: enough that fusing can lift one that several arms rank low.
+# How many records an arm may bring unless it has a ``most`` of its own: enough that fusing can lift one that several arms
+# rank low.
 DEPTH = 100
 # In this order; each is given what those before it found.
 STAGES = ("find", "follow", "favour")
@@ -105,7 +106,7 @@ def retrieve(
         rows = None
         with lent(db, arm, seconds, watch):
             try:
-                rows = list(islice(arm.retrieve(db, question, reach, found, DEPTH), 10 * DEPTH))
+                rows = list(islice(arm.retrieve(db, question, reach, found, most_of(arm)), 10 * DEPTH))
             except BaseException as error:  # this is a worker's thread, where no Ctrl-C arrives
                 if isinstance(error, sqlite3.OperationalError) and "interrupted" in str(error):
                     result.notes.append(f"arm {arm.name} did not answer within {seconds:g} s and was left out")
@@ -190,7 +191,13 @@ def _checked(
         if question.person is None or found.record.speaker == question.person
     ]
     ranking.sort(key=lambda item: (-item[1], *item[0].order))
-    return ranking[:DEPTH]
+    return ranking[: most_of(arm)]
+
+
+def most_of(arm: Any) -> int:
+    """How many records an arm may bring: its ``most``, within reason."""
+    most = getattr(arm, "most", DEPTH)
+    return min(most, 10 * DEPTH) if isinstance(most, int) and most > 0 else DEPTH
 
 
 def own_weight(arm: Any) -> float:
@@ -205,8 +212,8 @@ def fuse(
     """One list from the arms' lists: each arm's scores as shares of its best, weighed and added; then what arms favour.
 
     Shares rather than ranks, since an arm's distance between its first and its tenth says how sure it is; of its own best
-    rather than of a fixed scale, since arms score on scales of their own. A list that is cut off at ``DEPTH`` is measured
-    from its last score, not from zero: what was cut off gets nothing, so what was nearly cut off gets next to nothing.
+    rather than of a fixed scale, since arms score on scales of their own. A list as long as ``DEPTH`` is measured from its
+    last score, not from zero: what was cut off gets nothing, so what was nearly cut off gets next to nothing.
 
     ``favours`` are on the scale of the fused scores already (see ``wheelmem.hookspecs.Arm``), and are added as they are.
     """

@@ -43,7 +43,7 @@ class VectorArm:
     stage = "find"
     # A model tells less than the words where there are words (measured beside hops), and what it tells fades slowly.
     weight = 1.8
-    depth = 200
+    most = 200
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

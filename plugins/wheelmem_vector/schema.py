@@ -22,7 +22,8 @@ def block_of(record_id: int) -> int:
 
 def _mark(row: str) -> str:
     # No conflict clause: a statement's own would hold in its triggers too. Where there are no vectors none can be stale.
-    block = f"({row}.record_id >> {BLOCK_BITS + _KIND_BITS} << {_KIND_BITS} | {row}.record_id & 7)"
+    # SQL's shifts, "and" and "or" all bind alike.
+    block = f"(({row}.record_id >> {BLOCK_BITS + _KIND_BITS} << {_KIND_BITS}) | ({row}.record_id & 7))"
     return (
         f"INSERT INTO {CHANGED} (record_id) SELECT {row}.record_id WHERE EXISTS (SELECT 1 FROM {BLOCKS} WHERE block = {block}) "
         f"AND NOT EXISTS (SELECT 1 FROM {CHANGED} WHERE record_id = {row}.record_id)"

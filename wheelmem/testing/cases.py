@@ -31,7 +31,7 @@ PEOPLE = {
 CIRCLES = ("circle:garden", "circle:harbour", "circle:archive")
 SUBJECTS = ("review:1", "review:2")
 EPISODES = ("2026-01-01-episode-001-river", "2026-01-02-episode-002-hill")
-WORDS = ("lantern", "lanterns", "river", "teal", "dawn", "stone", "bridge", "colour", "élargit", "pont", "harbour", "yesterday", "the")
+WORDS = ("lantern", "lanterns", "river", "teal", "dawn", "stone", "bridge", "colour", "élargit", "pont", "harbour", "yesterday")
 TIMES = (*(f"2026-03-0{day}T18:00:00.000Z" for day in range(1, 7)), "2026-03-02T20:00:00+02:00", "no date")
 MOST_TRIES = 200
 

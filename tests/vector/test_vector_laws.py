@@ -63,8 +63,25 @@ def non_interference(model: str, arms: Sequence[Any] | None = None) -> None:
     assert bites * 3 >= CASES, f"only {bites} of {CASES} cases could have shown a leak"
 
 
+# The host drops what lies outside, with this warning; an arm that needs that is wrong all the same.
+@pytest.mark.filterwarnings("error::wheelmem.retrieval.ArmWarning")
 def test_nothing_outside_the_reach_changes_what_vectors_find(model: str) -> None:
     non_interference(model)
+
+
+@pytest.mark.filterwarnings("error::wheelmem.retrieval.ArmWarning")
+def test_any_number_of_nearer_records_outside_take_nobodys_place(model: str, tmp_path: Path) -> None:
+    with open_wheel(tmp_path / "wheel.db") as wheel:
+        for id in ("ceremony:1", "ceremony:2"):
+            wheel.put("ceremony", {"id": id, "type": "talking_circle"})
+        rows = [{"id": f"beat:out{n}", "title": "lantern", "ceremonies": ["ceremony:2"]} for n in range(600)]
+        rows.insert(300, {"id": "beat:in", "title": "a lamp by the ford", "ceremonies": ["ceremony:1"]})
+        rows.insert(500, {"id": "beat:both", "title": "light stone", "ceremonies": ["ceremony:2", "ceremony:1"]})
+        wheel.write(lambda db: [wheel.store(db, "beat", row) for row in rows])
+        embed_wheel(wheel, Model2VecEmbedder(model))
+        memory = create_memory(wheel=wheel, providers=(), settings=Settings({"vector.model": model}))
+        answer = run(memory, memory.search(query="lantern", scope={"ceremonies": "ceremony:1"}, arms=["vector"]))
+        assert {source.wheel_id for source in answer.sources} == {"beat:in", "beat:both"}
 
 
 class Centred(VectorArm):

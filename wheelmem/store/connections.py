@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from .schema import StoreError
 
-__all__ = ["ReadConnection", "Turnstile", "open_reader", "open_writer", "transaction"]
+__all__ = ["ReadConnection", "Turnstile", "open_reader", "open_writer", "transaction", "use_wal"]
 
 
 class Recent(OrderedDict[Any, Any]):
@@ -186,6 +186,19 @@ def open_writer(path: Path, busy_timeout: float) -> sqlite3.Connection:
     connection.execute("PRAGMA cache_size = -32000")
     connection.text_factory = _text
     return connection
+
+
+def use_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    """Put the file in WAL mode, once nobody else is at it."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(0.005)
 
 
 class Turnstile:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..contract import Reach, Record
 from . import reading, writing
-from .connections import ReadConnection, Turnstile, open_reader, open_writer, transaction
+from .connections import ReadConnection, Turnstile, open_reader, open_writer, transaction, use_wal
 from .rows import KINDS
 from .schema import StoreError, check, migrate
 
@@ -77,11 +77,13 @@ class Wheel:
                 raise StoreError(f"cannot make the folder of {self.path}: {error.strerror}") from None
             connection = open_writer(self.path, self._busy_timeout)
             try:
-                if not check(connection, self.path):
-                    connection.execute("PRAGMA journal_mode = WAL")
-                    with transaction(connection):
-                        if not check(connection, self.path):
-                            migrate(connection)
+                # In line, as for a write: SQLite lets nobody wait for the change of a file's journal mode.
+                with self._turn:
+                    if not check(connection, self.path):
+                        use_wal(connection, self._busy_timeout)
+                        with transaction(connection):
+                            if not check(connection, self.path):
+                                migrate(connection)
             except BaseException:
                 connection.close()
                 raise
